@@ -1,0 +1,58 @@
+package valkey
+
+import (
+	"errors"
+	"strings"
+)
+
+// ReplyError is an error that a server answered: the server is there and speaks.
+type ReplyError struct {
+	// Code is the first word of the answer, such as ERR, LOADING or NOAUTH.
+	Code string
+	// Message is the whole answer, the code included.
+	Message string
+}
+
+// NewReplyError makes one from the text of an error answer.
+func NewReplyError(message string) *ReplyError {
+	code, _, _ := strings.Cut(message, " ")
+	return &ReplyError{Code: code, Message: message}
+}
+
+func (e *ReplyError) Error() string { return "server answered: " + e.Message }
+
+// Answered tells whether the server spoke: no error, or one that it sent. A
+// server that answers is alive, whatever it says.
+func Answered(err error) bool {
+	var reply *ReplyError
+	return err == nil || errors.As(err, &reply)
+}
+
+// IsLoading tells that the server still reads its dataset.
+func IsLoading(err error) bool { return hasCode(err, "LOADING") }
+
+// IsNoAuth tells that the server does not accept who we are: no credentials
+// given, or wrong ones.
+func IsNoAuth(err error) bool { return hasCode(err, "NOAUTH", "WRONGPASS") }
+
+// IsNoPerm tells that the server knows us and forbids us this command.
+func IsNoPerm(err error) bool { return hasCode(err, "NOPERM") }
+
+// IsBusy tells that a script or function keeps the server from answering.
+func IsBusy(err error) bool { return hasCode(err, "BUSY") }
+
+// IsMisconf tells that the server cannot write to its disk and refuses writes.
+func IsMisconf(err error) bool { return hasCode(err, "MISCONF") }
+
+func hasCode(err error, codes ...string) bool {
+	var reply *ReplyError
+	if !errors.As(err, &reply) {
+		return false
+	}
+	for _, code := range codes {
+		if reply.Code == code {
+			return true
+		}
+	}
+	return false
+}
