@@ -1,0 +1,117 @@
+package v1alpha1
+
+// Condition types of ValkeyCluster and ValkeyNode.
+const (
+	// ConditionReady: every slot is served and every member is in sync. It
+	// stays True while volumes grow online.
+	ConditionReady = "Ready"
+	// ConditionProgressing: the operator is carrying out a change.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded: something is down or refused and needs time or a person.
+	ConditionDegraded = "Degraded"
+	// ConditionClusterFormed: the members know each other and have served all slots.
+	ConditionClusterFormed = "ClusterFormed"
+	// ConditionSlotsAssigned: every slot has an owner that answers.
+	ConditionSlotsAssigned = "SlotsAssigned"
+	// ConditionStorageReady: every volume has the size asked for.
+	ConditionStorageReady = "StorageReady"
+	// ConditionConfigurationWarning: the spec works but is risky.
+	ConditionConfigurationWarning = "ConfigurationWarning"
+	// ConditionWorkloadReady (of a node): the workload is as wanted and its pod is ready.
+	ConditionWorkloadReady = "WorkloadReady"
+)
+
+// Reasons of conditions. Each is the same string in conditions, events, logs
+// and metrics, and a heading of docs/runbook.md.
+const (
+	// ReasonHealthy: every slot is served and every member is in sync.
+	ReasonHealthy = "Healthy"
+	// ReasonForming: the cluster is being formed for the first time.
+	ReasonForming = "Forming"
+	// ReasonSettled: nothing is left to do.
+	ReasonSettled = "Settled"
+	// ReasonMembersStarting: members exist but do not answer yet.
+	ReasonMembersStarting = "MembersStarting"
+	// ReasonMemberUnreachable: a member of a formed cluster does not answer.
+	ReasonMemberUnreachable = "MemberUnreachable"
+	// ReasonMemberHeld: an agent keeps its server from starting, to save data.
+	ReasonMemberHeld = "MemberHeld"
+	// ReasonMeeting: members are being introduced to each other.
+	ReasonMeeting = "Meeting"
+	// ReasonSlotsUnassigned: slots have no owner that answers.
+	ReasonSlotsUnassigned = "SlotsUnassigned"
+	// ReasonSlotsAssigned: every slot has an owner that answers.
+	ReasonSlotsAssigned = "SlotsAssigned"
+	// ReasonReplicasAttaching: replicas are being attached or are syncing.
+	ReasonReplicasAttaching = "ReplicasAttaching"
+	// ReasonFailingOver: a replica is taking over a shard.
+	ReasonFailingOver = "FailingOver"
+	// ReasonForgetting: ids of members that no longer exist are being removed.
+	ReasonForgetting = "Forgetting"
+	// ReasonPodsNotReady: servers answer, but pods are not ready.
+	ReasonPodsNotReady = "PodsNotReady"
+	// ReasonNameTaken: an object with a name of this cluster belongs to somebody else.
+	ReasonNameTaken = "NameTaken"
+	// ReasonIdentityConflict: the kept claims disagree about which cluster they belong to, or have another shape.
+	ReasonIdentityConflict = "IdentityConflict"
+	// ReasonObjectRefused: the API server refused an object; the message quotes it.
+	ReasonObjectRefused = "ObjectRefused"
+	// ReasonChangeNotSupported: the edit cannot be carried out yet and was not begun.
+	ReasonChangeNotSupported = "ChangeNotSupported"
+	// ReasonPasswordSecretMissing: a user's Secret or key does not exist.
+	ReasonPasswordSecretMissing = "PasswordSecretMissing"
+	// ReasonDefaultUserOpen: the user "default" may do everything without a password.
+	ReasonDefaultUserOpen = "DefaultUserOpen"
+	// ReasonNoAutomaticFailover: one or two shards cannot elect a primary by vote.
+	ReasonNoAutomaticFailover = "NoAutomaticFailover"
+	// ReasonNoWarning: there is nothing to warn about.
+	ReasonNoWarning = "NoWarning"
+	// ReasonStorageDisabled: the cluster is ephemeral.
+	ReasonStorageDisabled = "StorageDisabled"
+
+	// ReasonVolumesPending: claims do not have their volumes yet.
+	ReasonVolumesPending = "VolumesPending"
+	// ReasonVolumesBound: every claim has its volume, of the size asked for.
+	ReasonVolumesBound = "VolumesBound"
+	// ReasonVolumeExpanding: volumes are growing.
+	ReasonVolumeExpanding = "VolumeExpanding"
+	// ReasonVolumeExpanded: every volume has grown to the size asked for.
+	ReasonVolumeExpanded = "VolumeExpanded"
+	// ReasonStorageClassNotExpandable: the class does not allow growth.
+	ReasonStorageClassNotExpandable = "StorageClassNotExpandable"
+	// ReasonStorageClassMissing: the class does not exist.
+	ReasonStorageClassMissing = "StorageClassMissing"
+	// ReasonQuotaExceeded: a ResourceQuota refuses the claim or its growth.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonLimitRangeExceeded: a LimitRange refuses the claim or its growth.
+	ReasonLimitRangeExceeded = "LimitRangeExceeded"
+	// ReasonExpansionRefused: the API server refused the growth for another cause.
+	ReasonExpansionRefused = "ExpansionRefused"
+	// ReasonExpansionInfeasible: the driver says that the size can never be had.
+	ReasonExpansionInfeasible = "ExpansionInfeasible"
+	// ReasonExpansionRetrying: an attempt to grow failed and is being repeated.
+	ReasonExpansionRetrying = "ExpansionRetrying"
+	// ReasonExpansionStalled: a growth makes no progress.
+	ReasonExpansionStalled = "ExpansionStalled"
+	// ReasonOfflineExpansionRequired: the driver grows volumes only while no pod uses them.
+	ReasonOfflineExpansionRequired = "OfflineExpansionRequired"
+	// ReasonVolumeShrinkRefused: the size asked for is below what the volumes have.
+	ReasonVolumeShrinkRefused = "VolumeShrinkRefused"
+	// ReasonVolumeUnavailable: a claim is being deleted or lost its volume.
+	ReasonVolumeUnavailable = "VolumeUnavailable"
+	// ReasonForeignVolume: a claim or volume belongs to another cluster or member.
+	ReasonForeignVolume = "ForeignVolume"
+
+	// ReasonPodReady: the node's pod is ready.
+	ReasonPodReady = "PodReady"
+	// ReasonPodPending: the node's pod does not run yet, or does not exist.
+	ReasonPodPending = "PodPending"
+)
+
+// Reasons of events that are not reasons of conditions.
+const (
+	// EventVolumeExpansionBlocked: growth was refused; the message says by what.
+	EventVolumeExpansionBlocked = "VolumeExpansionBlocked"
+	// EventVolumeAdopted: a kept claim was taken up again.
+	EventVolumeAdopted = "VolumeAdopted"
+)

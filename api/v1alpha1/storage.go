@@ -1,0 +1,166 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Storage says whether the members of a cluster keep their data on volumes,
+// and on which ones.
+//
+// +kubebuilder:validation:XValidation:rule="!self.enabled || has(self.size)",message="spec.storage.size is required when spec.storage.enabled is true; set it to the size of each member's volume, for example 10Gi"
+// +kubebuilder:validation:XValidation:rule="self.enabled == oldSelf.enabled",message="spec.storage.enabled of a live cluster cannot be changed yet; create a new cluster with storage and move the data to it"
+// +kubebuilder:validation:XValidation:rule="!self.enabled || (has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName))",message="spec.storage.storageClassName cannot be changed while storage is enabled: a volume stays in the class it was made in; set it back to its former value"
+// +kubebuilder:validation:XValidation:rule="!self.enabled || (has(self.accessModes) == has(oldSelf.accessModes) && (!has(self.accessModes) || self.accessModes == oldSelf.accessModes))",message="spec.storage.accessModes cannot be changed while storage is enabled: a volume keeps the access modes it was made with; set them back to their former value"
+type Storage struct {
+	// Enabled turns persistent storage on: each member then keeps its data on
+	// a volume of its own, and finds it there after any restart. While it is
+	// false the data lives and dies with the pod, and the other fields here
+	// are kept but have no effect. It cannot be changed on a live cluster yet.
+	//
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled"`
+
+	// Size of each member's volume, as a quantity such as 10Gi or a number of
+	// bytes. Raise it at any time: every volume grows online, without a
+	// restart. A smaller size is not applied, since volumes cannot shrink;
+	// condition StorageReady then says so with reason VolumeShrinkRefused.
+	// Plan two and a half times the memory that the data takes, for the
+	// append-only file is rewritten beside its old copy.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : type(self) == string && self.matches('^(([1-9][0-9]{0,15})|([1-9][0-9]{0,12}([.][0-9]{1,3})?(Ki|k))|([1-9][0-9]{0,9}([.][0-9]{1,6})?(Mi|M))|(([1-9][0-9]{0,6}|0)([.][0-9]{1,9})?(Gi|G))|(([1-9][0-9]{0,3}|0)([.][0-9]{1,9})?(Ti|T))|(([1-9][0-9]{0,2}|0)([.][0-9]{1,9})?(Pi|P)))$') && !self.matches('^0([.]0+)?[A-Z]i?$')",message="spec.storage.size must be a positive size such as 10Gi, 500Mi or 1.5Ti (suffixes Ki, Mi, Gi, Ti, Pi or k, M, G, T, P), or a positive number of bytes"
+	Size *resource.Quantity `json:"size,omitempty"`
+
+	// StorageClassName names the StorageClass of the volumes. Unset means the
+	// cluster's default class. The class must allow volume expansion for the
+	// size to be raised later. It cannot be changed while storage is enabled.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// AccessModes of the volumes. Unset means [ReadWriteOnce].
+	// ReadWriteOncePod additionally keeps a second pod off the volume, where
+	// the CSI driver supports it. They cannot be changed while storage is
+	// enabled.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1
+	AccessModes []VolumeAccessMode `json:"accessModes,omitempty"`
+
+	// Durability says how much of the acknowledged data a crash may cost.
+	//
+	// +optional
+	Durability Durability `json:"durability,omitempty,omitzero"`
+
+	// Retention says what happens to the volumes when the cluster goes.
+	//
+	// +optional
+	Retention Retention `json:"retention,omitempty,omitzero"`
+}
+
+// VolumeAccessMode is how a volume may be mounted.
+//
+// +kubebuilder:validation:Enum=ReadWriteOnce;ReadWriteOncePod
+type VolumeAccessMode corev1.PersistentVolumeAccessMode
+
+// Durability chooses how data gets onto the volume.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.storage.durability of a live cluster cannot be changed yet; set it back to its former value"
+type Durability struct {
+	// Mode AppendOnly logs every write to an append-only file, so that a
+	// restarted member has all its data.
+	//
+	// +optional
+	// +kubebuilder:default=AppendOnly
+	// +kubebuilder:validation:Enum=AppendOnly
+	Mode DurabilityMode `json:"mode,omitempty"`
+
+	// Fsync says when the append-only file is forced to the disk: always
+	// (before each reply; a crash of the machine loses nothing), everysec (a
+	// crash of the machine may lose the last second; the default), or no (when
+	// the kernel sees fit). A crash of the server alone loses nothing.
+	//
+	// +optional
+	// +kubebuilder:default=everysec
+	// +kubebuilder:validation:Enum=always;everysec;no
+	Fsync FsyncPolicy `json:"fsync,omitempty"`
+}
+
+// DurabilityMode names a way of getting data onto the volume.
+type DurabilityMode string
+
+// DurabilityAppendOnly logs every write.
+const DurabilityAppendOnly DurabilityMode = "AppendOnly"
+
+// FsyncPolicy is the value of the server's appendfsync.
+type FsyncPolicy string
+
+// The policies that the server knows.
+const (
+	FsyncAlways   FsyncPolicy = "always"
+	FsyncEverySec FsyncPolicy = "everysec"
+	FsyncNo       FsyncPolicy = "no"
+)
+
+// Retention says what happens to volumes that nobody needs any more.
+type Retention struct {
+	// WhenDeleted says what becomes of the claims when the ValkeyCluster is
+	// deleted. Retain (the default) keeps them: a cluster of the same name in
+	// the same namespace takes them up again, with its data. Delete removes
+	// them with the cluster. It may be changed at any time.
+	//
+	// +optional
+	// +kubebuilder:default=Retain
+	// +kubebuilder:validation:Enum=Retain;Delete
+	WhenDeleted RetentionPolicy `json:"whenDeleted,omitempty"`
+}
+
+// RetentionPolicy is what happens to a claim.
+type RetentionPolicy string
+
+// The two policies.
+const (
+	RetentionRetain RetentionPolicy = "Retain"
+	RetentionDelete RetentionPolicy = "Delete"
+)
+
+// StoragePhase is where a volume, or all volumes of a cluster together, stand.
+type StoragePhase string
+
+// The phases of one volume, from the evidence on its claim.
+const (
+	// StorageMissing: the claim does not exist.
+	StorageMissing StoragePhase = "Missing"
+	// StorageTerminating: the claim is being deleted; it is not mounted anew.
+	StorageTerminating StoragePhase = "Terminating"
+	// StorageLost: the claim lost its volume.
+	StorageLost StoragePhase = "Lost"
+	// StorageUnbound: the claim waits for a volume, usually for the pod to be scheduled.
+	StorageUnbound StoragePhase = "Unbound"
+	// StorageRollingBack: the volume is large enough, an infeasible larger request is being taken back.
+	StorageRollingBack StoragePhase = "RollingBack"
+	// StorageSatisfied: the volume has at least the size asked for.
+	StorageSatisfied StoragePhase = "Satisfied"
+	// StorageInfeasibleController: the driver says that the size can never be had.
+	StorageInfeasibleController StoragePhase = "InfeasibleController"
+	// StorageInfeasibleNode: the worker's half of the growth can never succeed.
+	StorageInfeasibleNode StoragePhase = "InfeasibleNode"
+	// StorageOfflineRequired: the driver grows volumes only while no pod uses them.
+	StorageOfflineRequired StoragePhase = "OfflineRequired"
+	// StorageFileSystemPending: the volume has grown, its file system has not.
+	StorageFileSystemPending StoragePhase = "FileSystemPending"
+	// StorageRetrying: the last attempt failed and is being repeated.
+	StorageRetrying StoragePhase = "Retrying"
+	// StorageControllerResizing: the driver is growing the volume.
+	StorageControllerResizing StoragePhase = "ControllerResizing"
+	// StorageRejected: the API server refused the larger request.
+	StorageRejected StoragePhase = "Rejected"
+	// StorageRequesting: the claim still has to ask for the larger size.
+	StorageRequesting StoragePhase = "Requesting"
+)

@@ -1,0 +1,199 @@
+// Package protocol is what agents say to each other and to the operator: one
+// document of facts, served over HTTP also while the server is down. It holds
+// no secret and imports the standard library only, so that both sides of the
+// wire can use it.
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Port is the TCP port on which an agent listens.
+const Port = 9122
+
+// Version of the facts document. Fields are only ever added, so a reader
+// works with agents of other versions; unknown fields are ignored.
+const Version = 1
+
+// Paths that an agent serves, all of them GET.
+const (
+	// PathFacts answers 200 with a Facts document.
+	PathFacts = "/v1/facts"
+	// PathStarted answers 200 once the server has loaded its data, or while loading makes progress long enough to wait for.
+	PathStarted = "/started"
+	// PathLive answers 200 unless the agent must be restarted.
+	PathLive = "/live"
+	// PathReady answers 200 while clients may be sent to this member.
+	PathReady = "/ready"
+)
+
+// ServerState is what the agent's server is doing.
+type ServerState string
+
+// The states of a server.
+const (
+	// ServerStarting: the agent has not started the server yet, or it does not answer yet.
+	ServerStarting ServerState = "starting"
+	// ServerHeld: the agent keeps the server from starting; Decision says why.
+	ServerHeld ServerState = "held"
+	// ServerLoading: the server reads its data from disk.
+	ServerLoading ServerState = "loading"
+	// ServerRunning: the server answers.
+	ServerRunning ServerState = "running"
+	// ServerSilent: the server's process runs, but does not answer.
+	ServerSilent ServerState = "silent"
+	// ServerStopping: the server was asked to stop.
+	ServerStopping ServerState = "stopping"
+	// ServerStopped: the server has ended.
+	ServerStopped ServerState = "stopped"
+)
+
+// Decision is how an agent decided about a start.
+type Decision string
+
+// The decisions of an agent.
+const (
+	// DecisionUndecided: nothing is decided yet.
+	DecisionUndecided Decision = ""
+	// DecisionStart: nothing speaks against starting.
+	DecisionStart Decision = "Start"
+	// DecisionStartReplaced: the shard has another primary by now; this member starts to become its replica.
+	DecisionStartReplaced Decision = "StartReplaced"
+	// DecisionHeldEmpty: this member owns slots but has no data, and a peer may have it.
+	DecisionHeldEmpty Decision = "HeldEmpty"
+	// DecisionForeignVolume: the volume belongs to another cluster or member.
+	DecisionForeignVolume Decision = "ForeignVolume"
+	// DecisionVolumeLocked: another agent uses the volume.
+	DecisionVolumeLocked Decision = "VolumeLocked"
+	// DecisionVolumeUnusable: the volume cannot be read or written; Message says why.
+	DecisionVolumeUnusable Decision = "VolumeUnusable"
+	// DecisionServerFailed: the server ended by itself; Message quotes it.
+	DecisionServerFailed Decision = "ServerFailed"
+)
+
+// Role of a server.
+type Role string
+
+// The roles; empty means unknown.
+const (
+	RolePrimary Role = "primary"
+	RoleReplica Role = "replica"
+)
+
+// Answer is yes, no, or unknown when empty.
+type Answer string
+
+// The two known answers.
+const (
+	Yes Answer = "yes"
+	No  Answer = "no"
+)
+
+// Facts is what an agent knows of its member. Zero values mean unknown.
+type Facts struct {
+	Version      int    `json:"version"`
+	AgentVersion string `json:"agentVersion,omitempty"`
+
+	// ClusterID, Shard and Node identify the member.
+	ClusterID string `json:"clusterID"`
+	Shard     int    `json:"shard"`
+	Node      int    `json:"node"`
+
+	// NodeID is the id in the Valkey cluster: the server's own word, else
+	// that of the node table on the volume. Empty for a member that never ran.
+	NodeID string `json:"nodeID,omitempty"`
+	// Role is the server's own word, else that of the node table on the volume.
+	Role Role `json:"role,omitempty"`
+	// OwnsSlots says whether the member owns slots, from the same source as Role.
+	OwnsSlots Answer `json:"ownsSlots,omitempty"`
+	// ConfigEpoch of the member, from the same source as Role.
+	ConfigEpoch uint64 `json:"configEpoch,omitempty"`
+	// ReplicationID and Offset are the running server's.
+	ReplicationID string `json:"replicationID,omitempty"`
+	Offset        int64  `json:"offset,omitempty"`
+	// Empty says whether the member holds no key: the running server's word,
+	// else from the files on the volume.
+	Empty Answer `json:"empty,omitempty"`
+
+	Server   ServerState `json:"server"`
+	Decision Decision    `json:"decision,omitempty"`
+	// Message explains Decision in a sentence.
+	Message string `json:"message,omitempty"`
+	// Ready is the answer of PathReady, and NotReady why it is false.
+	Ready    bool   `json:"ready"`
+	NotReady string `json:"notReady,omitempty"`
+
+	// Loading is the progress of loading, while Server is loading.
+	Loading *Loading `json:"loading,omitempty"`
+	// Disk is the use of the data volume.
+	Disk *Disk `json:"disk,omitempty"`
+	// LastStop is how the server ended last.
+	LastStop *Stop `json:"lastStop,omitempty"`
+}
+
+// Loading is how far a server is with reading its data.
+type Loading struct {
+	LoadedBytes int64 `json:"loadedBytes"`
+	TotalBytes  int64 `json:"totalBytes"`
+}
+
+// Disk is the use of a file system, as statfs says.
+type Disk struct {
+	TotalBytes     int64     `json:"totalBytes"`
+	AvailableBytes int64     `json:"availableBytes"`
+	TotalInodes    int64     `json:"totalInodes,omitempty"`
+	FreeInodes     int64     `json:"freeInodes,omitempty"`
+	SampledAt      time.Time `json:"sampledAt"`
+}
+
+// Stop is how a server ended.
+type Stop struct {
+	At    time.Time `json:"at"`
+	Clean bool      `json:"clean"`
+	Note  string    `json:"note,omitempty"`
+}
+
+// maxDocument bounds what is read from a peer: a facts document is about 1 KiB.
+const maxDocument = 64 << 10
+
+// Get asks the agent at host (an IP address or a name) for its facts. The
+// context bounds the whole exchange.
+func Get(ctx context.Context, client *http.Client, host string) (Facts, error) {
+	url := "http://" + net.JoinHostPort(host, strconv.Itoa(Port)) + PathFacts
+	return GetURL(ctx, client, url)
+}
+
+// GetURL asks the agent at a whole URL for its facts.
+func GetURL(ctx context.Context, client *http.Client, url string) (Facts, error) {
+	var facts Facts
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return facts, fmt.Errorf("asking an agent: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return facts, fmt.Errorf("asking an agent: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return facts, fmt.Errorf("asking an agent: %s answered %s", url, response.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(&facts); err != nil {
+		return Facts{}, fmt.Errorf("reading an agent's facts: %w", err)
+	}
+	return facts, nil
+}
+
+// Members says who belongs to the cluster: the operator's word, in the
+// cluster's ConfigMap. Shards lists, for each shard, the indices of its nodes.
+type Members struct {
+	ClusterID string  `json:"clusterID"`
+	Shards    [][]int `json:"shards"`
+}

@@ -1,0 +1,161 @@
+// Package name holds every name, label, annotation, port and path that the
+// operator gives to things, once. It decides nothing and reads nothing.
+package name
+
+import (
+	"fmt"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+)
+
+// Labels of every child object.
+const (
+	LabelName       = "app.kubernetes.io/name"
+	LabelInstance   = "app.kubernetes.io/instance"
+	LabelComponent  = "app.kubernetes.io/component"
+	LabelPartOf     = "app.kubernetes.io/part-of"
+	LabelManagedBy  = "app.kubernetes.io/managed-by"
+	LabelCluster    = "valkey.io/cluster"
+	LabelShardIndex = "valkey.io/shard-index"
+	LabelNodeIndex  = "valkey.io/node-index"
+	// LabelRole stands on pods only: primary or replica, as the server said last.
+	LabelRole = "valkey.io/role"
+)
+
+// Values of the labels above.
+const (
+	App       = "valkey"
+	ManagedBy = "valkey-operator"
+	Component = "server"
+)
+
+// Annotations.
+const (
+	// AnnotationClusterID stands on claims: the identity of their data.
+	AnnotationClusterID = "valkey.io/cluster-id"
+	// AnnotationNodeID stands on claims: the id of the member in the Valkey cluster.
+	AnnotationNodeID = "valkey.io/node-id"
+	// AnnotationShape stands on claims: shards and replicas of their cluster, for example 3x1.
+	AnnotationShape = "valkey.io/shape"
+	// AnnotationTemplateRevision stands on workloads: the revision that was applied last.
+	AnnotationTemplateRevision = "valkey.io/template-revision"
+	// AnnotationResizeNudge stands on pods: changing it makes the kubelet look at once.
+	AnnotationResizeNudge = "valkey.io/resize-nudge"
+)
+
+// Field managers of server-side apply.
+const (
+	// FieldManager owns everything but what FieldManagerStorage owns.
+	FieldManager = "valkey-operator"
+	// FieldManagerStorage owns a ValkeyNode's size and retention, which change at any time.
+	FieldManagerStorage = "valkey-operator-storage"
+)
+
+// Ports of a member's pod, and their names.
+const (
+	PortClient         = 6379
+	PortClusterBus     = 16379
+	PortAgent          = 9122
+	PortNameClient     = "client"
+	PortNameClusterBus = "cluster-bus"
+	PortNameAgent      = "agent"
+)
+
+// System users of every cluster.
+const (
+	UserOperator    = "_operator"
+	UserReplication = "_replication"
+	// UserDefault is the user of a connection that did not log in.
+	UserDefault = "default"
+)
+
+// Containers of a member's pod.
+const (
+	ContainerServer            = "server"
+	ContainerInstallAgent      = "install-agent"
+	ContainerVolumePermissions = "volume-permissions"
+)
+
+// Paths in a member's pod.
+const (
+	PathData   = "/data"
+	PathAgent  = "/agent"
+	PathConfig = "/etc/valkey/config"
+	PathACL    = "/etc/valkey/acl"
+	PathSystem = "/etc/valkey/system"
+	PathRun    = "/run/valkey"
+)
+
+// Keys in ConfigMaps and Secrets, which are file names below the paths above.
+const (
+	KeyConfig  = "valkey.conf"
+	KeyMembers = "members.json"
+	KeyACL     = "users.acl"
+)
+
+// ServerUID is the user and group that servers run as: the official image's.
+const ServerUID = 999
+
+// Service is the client Service, the ConfigMap and the PodDisruptionBudget of a cluster.
+func Service(cluster string) string { return "valkey-" + cluster }
+
+// HeadlessService publishes all members' addresses, ready or not.
+func HeadlessService(cluster string) string { return "valkey-" + cluster + "-nodes" }
+
+// ACLSecret holds the rendered ACL file.
+func ACLSecret(cluster string) string { return "internal-" + cluster + "-acl" }
+
+// PasswordsSecret holds the system users' generated passwords, a key a user.
+func PasswordsSecret(cluster string) string { return "internal-" + cluster + "-system-passwords" }
+
+// Node is the ValkeyNode of a member.
+func Node(cluster string, shard, node int) string {
+	return fmt.Sprintf("%s-%d-%d", cluster, shard, node)
+}
+
+// Workload is the StatefulSet or Deployment of a ValkeyNode.
+func Workload(node string) string { return "valkey-" + node }
+
+// Claim is the first claim of a ValkeyNode.
+func Claim(node string) string { return Workload(node) + "-data" }
+
+// Shape says how many shards and replicas a cluster has, for example 3x1.
+func Shape(shards, replicas int32) string { return fmt.Sprintf("%dx%d", shards, replicas) }
+
+// ClusterLabels stand on every object of a cluster.
+func ClusterLabels(cluster string) map[string]string {
+	return map[string]string{
+		LabelName:      App,
+		LabelInstance:  cluster,
+		LabelComponent: Component,
+		LabelPartOf:    App,
+		LabelManagedBy: ManagedBy,
+		LabelCluster:   cluster,
+	}
+}
+
+// NodeLabels stand on every object of a member.
+func NodeLabels(cluster string, shard, node int) map[string]string {
+	labels := ClusterLabels(cluster)
+	labels[LabelShardIndex] = fmt.Sprint(shard)
+	labels[LabelNodeIndex] = fmt.Sprint(node)
+	return labels
+}
+
+// Selector is the part of the labels that selects a cluster's members.
+func Selector(cluster string) map[string]string {
+	return map[string]string{LabelName: App, LabelManagedBy: ManagedBy, LabelCluster: cluster}
+}
+
+// NodeSelector is the part of the labels that selects one member's pod.
+func NodeSelector(cluster string, shard, node int) map[string]string {
+	selector := Selector(cluster)
+	selector[LabelShardIndex] = fmt.Sprint(shard)
+	selector[LabelNodeIndex] = fmt.Sprint(node)
+	return selector
+}
+
+// LabelsOf are the labels of a ValkeyNode's objects.
+func LabelsOf(node *v1alpha1.ValkeyNode) map[string]string {
+	return NodeLabels(node.Spec.ClusterName, int(node.Spec.Shard), int(node.Spec.Node))
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// Action is one thing to do: plain data that says what is wanted. The set is
+// closed: package apply knows each of them.
+//
+//sumtype:decl
+type Action interface {
+	fmt.Stringer
+	action()
+}
+
+// Ensure makes an object have the fields of a configuration, by server-side
+// apply under a field manager.
+type Ensure struct {
+	Kind, Name string
+	Config     runtime.ApplyConfiguration
+	Manager    string
+}
+
+// CreatePasswords makes the Secret of the system users' passwords, each
+// random. One that is there already is left alone. Labels and Owner are put
+// on it.
+type CreatePasswords struct {
+	Secret *corev1ac.SecretApplyConfiguration
+	Users  []string
+}
+
+// CreateClaim makes a claim. One that is there already is left alone.
+type CreateClaim struct {
+	Claim *corev1ac.PersistentVolumeClaimApplyConfiguration
+}
+
+// ExpandClaim raises (or, to take back an infeasible request, lowers) the size
+// that a claim asks for, if the claim is still as observed.
+type ExpandClaim struct {
+	Claim, Version string
+	From, To       resource.Quantity
+}
+
+// OwnClaim makes the ValkeyCluster an owner of a claim, so that it is deleted
+// with the cluster, or (Owned false) removes that owner.
+type OwnClaim struct {
+	Claim, Version string
+	Owner          Owner
+	Owned          bool
+}
+
+// Owner is the ValkeyCluster that a claim goes with.
+type Owner struct{ Name, UID string }
+
+// MarkClaim sets annotations and labels of a claim.
+type MarkClaim struct {
+	Claim, Version string
+	Labels         map[string]string
+	Annotations    map[string]string
+}
+
+// MarkPod sets labels and annotations of a pod.
+type MarkPod struct {
+	Pod, UID    string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// Server is a Valkey server to talk to.
+type Server struct {
+	Node    string // the ValkeyNode
+	Address string // host:port
+}
+
+// MeetNode introduces a server to another one, which may be known to it under
+// an older address.
+type MeetNode struct {
+	Via     Server
+	Node    string
+	Host    string
+	Port    int
+	BusPort int
+}
+
+// AssignSlots gives free slots to a server.
+type AssignSlots struct {
+	To    Server
+	Slots valkey.Slots
+}
+
+// AttachReplica makes a server a replica of a primary.
+type AttachReplica struct {
+	Replica Server
+	Primary valkey.NodeID
+}
+
+// TakeOver makes a replica the primary of its shard without a vote.
+type TakeOver struct {
+	Replica Server
+	Shard   int
+}
+
+// ForgetNode removes an id from a server's node table.
+type ForgetNode struct {
+	From Server
+	ID   valkey.NodeID
+}
+
+func (Ensure) action()          {}
+func (CreatePasswords) action() {}
+func (CreateClaim) action()     {}
+func (ExpandClaim) action()     {}
+func (OwnClaim) action()        {}
+func (MarkClaim) action()       {}
+func (MarkPod) action()         {}
+func (MeetNode) action()        {}
+func (AssignSlots) action()     {}
+func (AttachReplica) action()   {}
+func (TakeOver) action()        {}
+func (ForgetNode) action()      {}
+
+func (a Ensure) String() string          { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
+func (a CreatePasswords) String() string { return fmt.Sprintf("create Secret %s", *a.Secret.Name) }
+func (a CreateClaim) String() string     { return fmt.Sprintf("create claim %s", *a.Claim.Name) }
+func (a ExpandClaim) String() string {
+	return fmt.Sprintf("expand claim %s from %s to %s", a.Claim, a.From.String(), a.To.String())
+}
+func (a OwnClaim) String() string {
+	if a.Owned {
+		return fmt.Sprintf("make claim %s go with cluster %s", a.Claim, a.Owner.Name)
+	}
+	return fmt.Sprintf("make claim %s outlive cluster %s", a.Claim, a.Owner.Name)
+}
+func (a MarkClaim) String() string { return fmt.Sprintf("mark claim %s", a.Claim) }
+func (a MarkPod) String() string   { return fmt.Sprintf("mark pod %s", a.Pod) }
+func (a MeetNode) String() string {
+	return fmt.Sprintf("introduce node %s at %s to node %s", a.Node, a.Host, a.Via.Node)
+}
+func (a AssignSlots) String() string {
+	return fmt.Sprintf("assign slots %s to node %s", a.Slots, a.To.Node)
+}
+func (a AttachReplica) String() string {
+	return fmt.Sprintf("attach node %s as replica of %s", a.Replica.Node, a.Primary)
+}
+func (a TakeOver) String() string {
+	return fmt.Sprintf("let node %s take shard %d over", a.Replica.Node, a.Shard)
+}
+func (a ForgetNode) String() string {
+	return fmt.Sprintf("make node %s forget %s", a.From.Node, a.ID)
+}

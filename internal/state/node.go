@@ -1,0 +1,79 @@
+package state
+
+import (
+	"encoding/json"
+	"time"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+)
+
+// Node is everything observed of one ValkeyNode: the input of its plan.
+type Node struct {
+	Now       time.Time                 `json:"now"`
+	Namespace string                    `json:"namespace"`
+	Name      string                    `json:"name"`
+	UID       string                    `json:"uid"`
+	Deleting  bool                      `json:"deleting,omitempty"`
+	Status    v1alpha1.ValkeyNodeStatus `json:"status"`
+	// ClusterUID is the UID of the owning ValkeyCluster; ClusterDeleting says
+	// that it is on its way out.
+	ClusterUID      string `json:"clusterUID,omitempty"`
+	ClusterDeleting bool   `json:"clusterDeleting,omitempty"`
+	// Shape of the cluster, for example 3x1.
+	Shape string `json:"shape,omitempty"`
+
+	// Claim is nil when there is none.
+	Claim *Claim `json:"claim,omitempty"`
+	// Class is the claim's StorageClass, as far as it may be read.
+	Class Fact[Class] `json:"class"`
+	// Workload is the member's StatefulSet or Deployment; nil when there is none.
+	Workload *Workload `json:"workload,omitempty"`
+	// OtherWorkload is one of the other kind with the same name: it would run a second pod.
+	OtherWorkload *Workload `json:"otherWorkload,omitempty"`
+	// Pods are all pods of the member, finished and terminating ones too.
+	Pods []Pod `json:"pods,omitempty"`
+	// Agent is what the agent of the one live pod says.
+	Agent Fact[protocol.Facts] `json:"agent"`
+}
+
+// Class is a StorageClass.
+type Class struct {
+	Name       string `json:"name"`
+	Exists     bool   `json:"exists"`
+	Expandable bool   `json:"expandable"`
+}
+
+// Workload is a StatefulSet or Deployment.
+type Workload struct {
+	Kind     v1alpha1.WorkloadType `json:"kind"`
+	Name     string                `json:"name"`
+	UID      string                `json:"uid"`
+	Revision string                `json:"revision,omitempty"`
+	// OwnerUIDs are the UIDs of its owners.
+	OwnerUIDs   []string `json:"ownerUIDs,omitempty"`
+	Terminating bool     `json:"terminating,omitempty"`
+}
+
+// Owned is what the operator's field manager owns of an object.
+type Owned struct {
+	Exists bool `json:"exists"`
+	// Foreign says that the object belongs to somebody else.
+	Foreign bool            `json:"foreign,omitempty"`
+	Fields  json.RawMessage `json:"fields,omitempty"`
+}
+
+// LivePod is the one pod of the member that is neither finished nor
+// terminating, and whether there is exactly one.
+func (n Node) LivePod() (Pod, bool) {
+	var live []Pod
+	for _, pod := range n.Pods {
+		if !pod.Finished() && !pod.Terminating {
+			live = append(live, pod)
+		}
+	}
+	if len(live) != 1 {
+		return Pod{}, false
+	}
+	return live[0], true
+}

@@ -1,0 +1,69 @@
+package state
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"valkey.io/valkey-operator/internal/name"
+)
+
+// Pod is a member's pod as far as decisions need it.
+type Pod struct {
+	Name        string            `json:"name"`
+	UID         string            `json:"uid"`
+	IP          string            `json:"ip,omitempty"`
+	Worker      string            `json:"worker,omitempty"`
+	Phase       corev1.PodPhase   `json:"phase,omitempty"`
+	Ready       bool              `json:"ready,omitempty"`
+	Terminating bool              `json:"terminating,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	// Nudge is the value of the annotation that makes the kubelet look.
+	Nudge string `json:"nudge,omitempty"`
+	// Problem is why the pod does not run: an unschedulable pod's or a waiting
+	// container's own words.
+	Problem   string    `json:"problem,omitempty"`
+	Restarts  int32     `json:"restarts,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Finished says whether none of the pod's containers will run again.
+func (p Pod) Finished() bool {
+	return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
+}
+
+// PodOf is the pod in an object of the API.
+func PodOf(pod *corev1.Pod) Pod {
+	out := Pod{
+		Name: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Worker: pod.Spec.NodeName,
+		Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil, Labels: pod.Labels,
+		Nudge: pod.Annotations[name.AnnotationResizeNudge], Problem: problemOf(pod),
+		CreatedAt: pod.CreationTimestamp.Time,
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			out.Ready = condition.Status == corev1.ConditionTrue
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		out.Restarts += status.RestartCount
+	}
+	return out
+}
+
+func problemOf(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return condition.Message
+		}
+	}
+	statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
+	for _, status := range statuses {
+		waiting := status.State.Waiting
+		if waiting == nil || waiting.Reason == "PodInitializing" || waiting.Reason == "ContainerCreating" {
+			continue
+		}
+		return "container " + status.Name + ": " + waiting.Reason + ": " + waiting.Message
+	}
+	return ""
+}
