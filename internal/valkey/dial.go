@@ -60,6 +60,7 @@ func Dial(ctx context.Context, target Target) (*Conn, error) {
 		DialCtxFn:          dialOnce(ctx),
 		Dialer:             net.Dialer{Timeout: timeout},
 		ForceSingleClient:  true,
+		AlwaysRESP2:        true, // its texts come bare, those of RESP3 with a format prefix
 		DisableCache:       true,
 		DisableRetry:       true,
 		ClientSetInfo:      client.DisableClientSetInfo,

@@ -7,15 +7,22 @@ import (
 
 // ReplyError is an error that a server answered: the server is there and speaks.
 type ReplyError struct {
-	// Code is the first word of the answer, such as ERR, LOADING or NOAUTH.
+	// Code is the first word of the answer, such as LOADING or NOAUTH, and ERR
+	// for an answer that begins with no such word.
 	Code string
-	// Message is the whole answer, the code included.
+	// Message is the answer without the word ERR.
 	Message string
 }
 
+const generalCode = "ERR"
+
 // NewReplyError makes one from the text of an error answer.
 func NewReplyError(message string) *ReplyError {
+	message = strings.TrimPrefix(message, generalCode+" ")
 	code, _, _ := strings.Cut(message, " ")
+	if strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		code = generalCode
+	}
 	return &ReplyError{Code: code, Message: message}
 }
 
