@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -28,11 +29,20 @@ type Ensure struct {
 }
 
 // CreatePasswords makes the Secret of the system users' passwords, each
-// random. One that is there already is left alone. Labels and Owner are put
-// on it.
+// random. One that is there already is left alone.
 type CreatePasswords struct {
-	Secret *corev1ac.SecretApplyConfiguration
+	Name   string
+	Labels map[string]string
+	Owner  metav1.OwnerReference
 	Users  []string
+}
+
+// RecordIdentity writes the identity of a cluster's data into its status, if
+// the cluster is still as observed. Nothing that bears the identity is made
+// before that.
+type RecordIdentity struct {
+	Cluster, Version string
+	ClusterID        string
 }
 
 // CreateClaim makes a claim. One that is there already is left alone.
@@ -114,6 +124,7 @@ type ForgetNode struct {
 
 func (Ensure) action()          {}
 func (CreatePasswords) action() {}
+func (RecordIdentity) action()  {}
 func (CreateClaim) action()     {}
 func (ExpandClaim) action()     {}
 func (OwnClaim) action()        {}
@@ -126,8 +137,11 @@ func (TakeOver) action()        {}
 func (ForgetNode) action()      {}
 
 func (a Ensure) String() string          { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
-func (a CreatePasswords) String() string { return fmt.Sprintf("create Secret %s", *a.Secret.Name) }
-func (a CreateClaim) String() string     { return fmt.Sprintf("create claim %s", *a.Claim.Name) }
+func (a CreatePasswords) String() string { return fmt.Sprintf("create Secret %s", a.Name) }
+func (a RecordIdentity) String() string {
+	return fmt.Sprintf("give cluster %s the identity %s", a.Cluster, a.ClusterID)
+}
+func (a CreateClaim) String() string { return fmt.Sprintf("create claim %s", *a.Claim.Name) }
 func (a ExpandClaim) String() string {
 	return fmt.Sprintf("expand claim %s from %s to %s", a.Claim, a.From.String(), a.To.String())
 }

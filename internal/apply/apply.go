@@ -1,0 +1,89 @@
+// Package apply holds the hands: it performs the actions of a plan, one
+// function an action, and is the only package that writes. It decides
+// nothing: an action that rests on an observation repeats it as a
+// precondition, so that a stale plan fails harmlessly.
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// serverPatience bounds each command to a server: dial, login and answer.
+const serverPatience = 5 * time.Second
+
+// Applier performs plans in one namespace.
+type Applier struct {
+	Client    client.Client
+	Namespace string
+	// Dial connects to a server as the operator's user; nil where no action
+	// talks to servers.
+	Dial valkey.Dialer
+	// Login is the operator's password at the servers of this cluster.
+	Login string
+}
+
+// Run performs the steps of a plan in order. The first error of a step ends
+// that step's track; other tracks go on. It returns one result for each step
+// that had actions, and logs one line an action.
+func (a Applier) Run(ctx context.Context, p plan.Plan) plan.Outcome {
+	var outcome plan.Outcome
+	failed := map[string]bool{}
+	for _, step := range p {
+		if len(step.Actions) == 0 || failed[step.Track] {
+			continue
+		}
+		result := a.runStep(ctx, step)
+		failed[step.Track] = result.Err != nil
+		outcome = append(outcome, result)
+	}
+	return outcome
+}
+
+func (a Applier) runStep(ctx context.Context, step plan.Step) plan.Result {
+	log := logr.FromContextOrDiscard(ctx).WithValues("rule", step.Track+"/"+step.Rule)
+	result := plan.Result{Rule: step.Rule}
+	for _, action := range step.Actions {
+		began := time.Now()
+		if err := a.do(ctx, action); err != nil {
+			result.Err = fmt.Errorf("%s: %w", action, err)
+			result.At = action
+			log.Info("action failed", "action", action.String(), "error", err.Error(), "took", time.Since(began))
+			return result
+		}
+		result.Done++
+		log.Info("action done", "action", action.String(), "took", time.Since(began))
+	}
+	return result
+}
+
+// do performs one action; it is the only switch over their types.
+func (a Applier) do(ctx context.Context, action plan.Action) error {
+	switch act := action.(type) {
+	case plan.Ensure:
+		return a.ensure(ctx, act)
+	case plan.CreatePasswords:
+		return a.createPasswords(ctx, act)
+	case plan.RecordIdentity:
+		return a.recordIdentity(ctx, act)
+	case plan.CreateClaim:
+		return a.createClaim(ctx, act)
+	case plan.ExpandClaim:
+		return a.expandClaim(ctx, act)
+	case plan.OwnClaim:
+		return a.ownClaim(ctx, act)
+	case plan.MarkClaim:
+		return a.markClaim(ctx, act)
+	case plan.MarkPod:
+		return a.markPod(ctx, act)
+	default:
+		return a.doServer(ctx, action)
+	}
+}

@@ -1,0 +1,50 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// doServer performs the actions that talk to a Valkey server.
+func (a Applier) doServer(ctx context.Context, action plan.Action) error {
+	switch act := action.(type) {
+	case plan.MeetNode:
+		return a.tell(ctx, act.Via, func(ctx context.Context, server valkey.Server) error {
+			return server.Meet(ctx, act.Host, act.Port, act.BusPort)
+		})
+	case plan.AssignSlots:
+		return a.tell(ctx, act.To, func(ctx context.Context, server valkey.Server) error {
+			return server.AddSlots(ctx, act.Slots)
+		})
+	case plan.AttachReplica:
+		return a.tell(ctx, act.Replica, func(ctx context.Context, server valkey.Server) error {
+			return server.Replicate(ctx, act.Primary)
+		})
+	case plan.TakeOver:
+		return a.tell(ctx, act.Replica, func(ctx context.Context, server valkey.Server) error {
+			return server.Failover(ctx, valkey.Takeover)
+		})
+	case plan.ForgetNode:
+		return a.tell(ctx, act.From, func(ctx context.Context, server valkey.Server) error {
+			return server.Forget(ctx, act.ID)
+		})
+	default:
+		return fmt.Errorf("no hand knows how to %s", action)
+	}
+}
+
+// tell opens a connection to one server for one command.
+func (a Applier) tell(ctx context.Context, to plan.Server, command func(context.Context, valkey.Server) error) error {
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	server, err := a.Dial(ctx, valkey.Target{Address: to.Address, Username: name.UserOperator, Password: a.Login})
+	if err != nil {
+		return fmt.Errorf("connecting to node %s: %w", to.Node, err)
+	}
+	defer server.Close()
+	return command(ctx, server)
+}
