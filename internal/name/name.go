@@ -79,7 +79,7 @@ const (
 // Paths in a member's pod.
 const (
 	PathData   = "/data"
-	PathAgent  = "/agent"
+	PathAgent  = "/agent-bin"
 	PathConfig = "/etc/valkey/config"
 	PathACL    = "/etc/valkey/acl"
 	PathSystem = "/etc/valkey/system"
