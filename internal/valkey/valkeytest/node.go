@@ -1,0 +1,249 @@
+package valkeytest
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// busOffset is where a server listens for its cluster, from its client port on.
+const busOffset = 10000
+
+// writableDelay is how long a primary that was just started refuses to serve,
+// so that it can learn first whether it was replaced (CLUSTER_WRITABLE_DELAY).
+const writableDelay = 2 * time.Second
+
+// Data says what a server finds on its volume when it starts.
+type Data int
+
+// Kept is everything as it was; Emptied is nodes.conf without any dataset;
+// Blank is a volume on which no server ever ran.
+const (
+	Kept Data = iota
+	Emptied
+	Blank
+)
+
+// Start says how a server comes up.
+type Start struct {
+	Address string // host:port; empty: as before
+	Data    Data
+	Loading time.Duration // virtual time it takes to read the dataset
+}
+
+// Node is one server: its process, which comes and goes, and its volume.
+type Node struct {
+	cluster *Cluster
+
+	// The process.
+	running     bool
+	silent      bool
+	lagging     bool
+	address     netip.AddrPort
+	runID       string
+	startedAt   time.Duration
+	loadedAt    time.Duration
+	replID      string
+	replID2     string
+	link        replicaLink
+	manual      manualFailover
+	electionAt  time.Duration
+	shownHost   string
+	forgetUntil map[valkey.NodeID]time.Duration
+	config      map[string]string
+
+	// What nodes.conf and the dataset keep.
+	self          *peer
+	peers         map[valkey.NodeID]*peer // all but itself
+	currentEpoch  uint64
+	lastVoteEpoch uint64
+	data          map[string]string
+	offset        int64
+}
+
+// peer is a line of a server's table.
+type peer struct {
+	id         valkey.NodeID
+	address    netip.AddrPort
+	primaryID  valkey.NodeID // empty: it is a primary
+	epoch      uint64
+	slots      valkey.Slots
+	suspected  bool
+	failed     bool
+	failedAt   time.Duration
+	handshake  bool
+	greet      bool // send MEET instead of PING
+	noAddress  bool
+	noFailover bool
+	createdAt  time.Duration
+	heardAt    time.Duration
+	deafSince  time.Duration // since when it does not know us; 0: it does
+	connected  bool
+	reports    map[valkey.NodeID]time.Duration
+}
+
+func (p *peer) isPrimary() bool { return p.primaryID == "" && !p.handshake }
+
+// votes tells whether the peer counts for majorities.
+func (p *peer) votes() bool { return p.isPrimary() && !p.slots.IsEmpty() }
+
+// ID is the node id that the server has now.
+func (n *Node) ID() valkey.NodeID {
+	defer n.lock()()
+	return n.self.id
+}
+
+// Address is where the server listens, or listened last.
+func (n *Node) Address() string {
+	defer n.lock()()
+	return n.address.String()
+}
+
+// Running tells whether the process is there.
+func (n *Node) Running() bool {
+	defer n.lock()()
+	return n.running
+}
+
+// View is what the server would say now, whether it can be asked or not.
+func (n *Node) View() valkey.View {
+	defer n.lock()()
+	return n.view()
+}
+
+// Kill ends the process. The volume keeps what it holds.
+func (n *Node) Kill() {
+	defer n.lock()()
+	n.running = false
+}
+
+// Start runs the process again. It panics when it runs already or when the
+// address is taken.
+func (n *Node) Start(start Start) {
+	defer n.lock()()
+	if n.running {
+		panic("valkeytest: the server runs already")
+	}
+	switch start.Data {
+	case Blank:
+		n.blank()
+	case Emptied:
+		n.data = map[string]string{}
+		n.offset = 0
+	case Kept:
+	}
+	n.boot(start)
+}
+
+// Silence makes the server take connections and answer nothing, to clients
+// and servers, as one that is stopped by a signal or cut off.
+func (n *Node) Silence(silent bool) {
+	defer n.lock()()
+	n.silent = silent
+}
+
+// Lag makes a replica stay connected and stop applying what its primary sends.
+func (n *Node) Lag(lagging bool) {
+	defer n.lock()()
+	n.lagging = lagging
+}
+
+func (n *Node) lock() (unlock func()) {
+	n.cluster.mu.Lock()
+	return n.cluster.mu.Unlock
+}
+
+func (n *Node) blank() {
+	n.self = &peer{id: n.cluster.randomID()}
+	n.peers = map[valkey.NodeID]*peer{}
+	n.currentEpoch, n.lastVoteEpoch = 0, 0
+	n.data, n.offset = map[string]string{}, 0
+	n.shownHost = ""
+}
+
+func (n *Node) boot(start Start) {
+	if start.Address != "" {
+		n.address = netip.MustParseAddrPort(start.Address)
+	}
+	if other := n.cluster.at(n.address); other != nil {
+		panic(fmt.Sprintf("valkeytest: %s is in use", n.address))
+	}
+	now := n.cluster.now
+	n.running, n.silent, n.lagging = true, false, false
+	n.runID = string(n.cluster.randomID())
+	n.startedAt, n.loadedAt = now, now+start.Loading
+	n.replID, n.replID2 = string(n.cluster.randomID()), ""
+	n.link = replicaLink{}
+	n.manual, n.electionAt = manualFailover{}, 0
+	n.config, n.self.noFailover = map[string]string{}, false
+	n.forgetUntil = map[valkey.NodeID]time.Duration{}
+	for id, p := range n.peers {
+		if p.handshake {
+			delete(n.peers, id)
+			continue
+		}
+		p.heardAt, p.deafSince, p.connected = now, 0, false
+		p.suspected, p.reports = false, map[valkey.NodeID]time.Duration{}
+	}
+}
+
+func (n *Node) loading() bool { return n.cluster.now < n.loadedAt }
+
+// answers tells whether clients get any answer.
+func (n *Node) answers() bool { return n.running && !n.silent }
+
+// onBus tells whether the server takes part in its cluster. One that loads
+// does not.
+func (n *Node) onBus() bool { return n.answers() && !n.loading() }
+
+func (n *Node) isPrimary() bool { return n.self.isPrimary() }
+
+// all are the lines of the table, sorted by id: a fixed order makes a run repeatable.
+func (n *Node) all() []*peer {
+	lines := append(n.others(), n.self)
+	slices.SortFunc(lines, byID)
+	return lines
+}
+
+// others are the lines of the table but its own.
+func (n *Node) others() []*peer {
+	return slices.SortedFunc(maps.Values(n.peers), byID)
+}
+
+func byID(a, b *peer) int {
+	switch {
+	case a.id < b.id:
+		return -1
+	case a.id > b.id:
+		return 1
+	}
+	return 0
+}
+
+// find is the line of that id, its own included, handshakes not.
+func (n *Node) find(id valkey.NodeID) *peer {
+	if id == n.self.id {
+		return n.self
+	}
+	if p := n.peers[id]; p != nil && !p.handshake {
+		return p
+	}
+	return nil
+}
+
+// reach is the server that really listens where the table says the peer is.
+func (n *Node) reach(p *peer) *Node {
+	if p.noAddress {
+		return nil
+	}
+	if target := n.cluster.at(p.address); target != nil && target.onBus() {
+		return target
+	}
+	return nil
+}
+
+func (n *Node) keys() int { return len(n.data) }
