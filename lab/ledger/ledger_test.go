@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSlotOfAKey(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]uint16{"123456789": 0x31c3 % slotCount, "foo": 12182, "": 0} {
+		if got := crc16(key) % slotCount; got != want {
+			t.Errorf("slot of %q is %d, want %d", key, got, want)
+		}
+	}
+}
+
+func TestSpreadCoversEverySlotOnce(t *testing.T) {
+	t.Parallel()
+	for i, e := range spread(slotCount, "p") {
+		tag := e.key[len(fmt.Sprintf("p:%d:{", i)) : len(e.key)-1]
+		if e.slot != i || int(crc16(tag)%slotCount) != i {
+			t.Fatalf("key %d is %q for slot %d, its tag has slot %d", i, e.key, e.slot, crc16(tag)%slotCount)
+		}
+	}
+}
+
+func TestNodeTable(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		table string
+		want  Node
+	}{
+		"a primary with two ranges, one slot alone and one on the move": {
+			"b 10.0.0.2:6379@16379 slave a 0 0 1 connected\n" +
+				"a 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 0-99 200-299 500 [600->-b]\n",
+			Node{ID: "a", Role: "primary", Slots: 201, Known: 2},
+		},
+		"a replica": {
+			"b 10.0.0.2:6379@16379 myself,slave a 0 0 1 connected\n",
+			Node{ID: "b", Role: "replica", PrimaryID: "a", Known: 1},
+		},
+		"nothing that can be read": {"\nvars currentEpoch 1\n", Node{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Node{}
+			got.parse(c.table)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestKindOfAnError(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"timeout":         fmt.Errorf("write: %w", context.DeadlineExceeded),
+		"connection lost": io.ErrUnexpectedEOF,
+		"refused":         errors.New("dial tcp 10.0.0.1:6379: connect: connection refused"),
+		"unreachable":     errors.New("dial tcp 10.0.0.1:6379: connect: no route to host"),
+		"something else":  errors.New("something else"),
+	} {
+		if got := kind(err); got != want {
+			t.Errorf("kind of %v is %q, want %q", err, got, want)
+		}
+	}
+}
+
+func TestAnOlderValueThanAcknowledgedIsUndone(t *testing.T) {
+	t.Parallel()
+	b := &book{}
+	b.begin()
+	e := &entry{acked: 7}
+	b.acknowledged(e, 7, b.start, b.start)
+	if b.undone != 0 {
+		t.Fatalf("%d undone although the last write was there", b.undone)
+	}
+	b.acknowledged(e, 4, b.start, b.start)
+	if b.undone != 3 || len(b.notes) != 1 {
+		t.Fatalf("%d undone with %d notes, want 3 and 1", b.undone, len(b.notes))
+	}
+}
+
+func TestReadingBack(t *testing.T) {
+	t.Parallel()
+	r := Report{}
+	r.enter(&entry{acked: 5}, "5:x", nil)
+	r.enter(&entry{acked: 5}, "6:x", nil) // sent, not acknowledged, and yet done
+	r.enter(&entry{acked: 5}, "3:x", nil)
+	r.enter(&entry{acked: 5}, "", io.EOF)
+	if diff := cmp.Diff(Report{Stale: 1, Undone: 2, Unread: 1}, r); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestGapIsTheLongest(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(0, 0)
+	g := Gap{last: start}
+	for _, at := range []time.Duration{1, 4, 5} {
+		g.success(start.Add(at*time.Second), start)
+	}
+	if g.Seconds != 3 || g.EndedAt != 4 {
+		t.Errorf("longest gap %v s ended at %v s, want 3 and 4", g.Seconds, g.EndedAt)
+	}
+}
+
+func TestBatchesCoverAllOnce(t *testing.T) {
+	t.Parallel()
+	n, last := 2*batch+7, 0
+	seen := make([]int, n)
+	inBatches(n, func(done int) { last = done }, func(from, to int) func() {
+		return func() {
+			for i := from; i < to; i++ {
+				seen[i]++
+			}
+		}
+	})
+	for i, times := range seen {
+		if times != 1 {
+			t.Fatalf("key %d was done %d times", i, times)
+		}
+	}
+	if last != n {
+		t.Errorf("progress ended at %d of %d", last, n)
+	}
+}

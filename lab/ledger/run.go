@@ -1,0 +1,140 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valkey-io/valkey-go"
+)
+
+// Run says how to write.
+type Run struct {
+	// Rate is the number of writes a second, all writers together.
+	Rate int
+	// Writers each have one request in flight and a range of slots of their own.
+	Writers int
+	// Keys are spread evenly over all slots.
+	Keys int
+	// Size is the padding of a value, in bytes.
+	Size int
+	// Timeout of one write.
+	Timeout time.Duration
+	// Prefix of every key.
+	Prefix string
+}
+
+// DefaultRun writes 2,000 times a second to 16,384 keys, one in each slot.
+func DefaultRun() Run {
+	return Run{Rate: 2000, Writers: 48, Keys: slotCount, Size: 32, Timeout: 2 * time.Second, Prefix: "ledger"}
+}
+
+func (r Run) validate() error {
+	if r.Rate < 1 || r.Writers < 1 || r.Keys < 1 || r.Size < 0 || r.Timeout <= 0 {
+		return errors.New("rate, writers, keys and timeout must be positive")
+	}
+	return nil
+}
+
+// Record writes until the context ends, then reads every acknowledged key
+// back, for up to a minute, and reports. It fails only where it cannot begin.
+// The function begun is called when the first write is about to be sent.
+func (r Run) Record(ctx context.Context, client valkey.Client, begun func()) (Report, error) {
+	if err := r.validate(); err != nil {
+		return Report{}, err
+	}
+	b := &book{}
+	if err := b.readShards(ctx, client); err != nil {
+		return Report{}, err
+	}
+	entries := spread(r.Keys, r.Prefix)
+	b.begin()
+	begun()
+	slices := r.write(ctx, client, b, entries)
+	return b.close(context.WithoutCancel(ctx), client, entries, slices), nil
+}
+
+// write runs the writers to their end and returns the gap of each.
+func (r Run) write(ctx context.Context, client valkey.Client, b *book, entries []*entry) []Slice {
+	slices := make([]Slice, r.Writers)
+	pause := time.Duration(r.Writers) * time.Second / time.Duration(r.Rate)
+	var wg sync.WaitGroup
+	for w := range r.Writers {
+		mine := entries[w*len(entries)/r.Writers : (w+1)*len(entries)/r.Writers]
+		if len(mine) == 0 {
+			continue
+		}
+		slices[w] = Slice{Slots: fmt.Sprintf("%d-%d", mine[0].slot, mine[len(mine)-1].slot), Gap: Gap{last: b.start}}
+		one := writer{run: r, client: client, book: b, entries: mine, gap: &slices[w].Gap, pause: pause}
+		wg.Go(func() { one.loop(ctx, pause*time.Duration(w)/time.Duration(r.Writers)) })
+	}
+	wg.Wait()
+	return slices
+}
+
+type writer struct {
+	run     Run
+	client  valkey.Client
+	book    *book
+	entries []*entry
+	gap     *Gap
+	pause   time.Duration
+}
+
+// loop writes its keys in turn, at most one per pause, beginning after offset
+// so that the writers are spread over the pause. After a failure the same key
+// is next, so that the end of an outage is seen within one pause.
+func (w writer) loop(ctx context.Context, offset time.Duration) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(offset):
+	}
+	tick := time.NewTicker(w.pause)
+	defer tick.Stop()
+	for i := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		// A write that was begun is finished: its outcome must be known.
+		if w.write(context.WithoutCancel(ctx), w.entries[i%len(w.entries)]) {
+			i++
+		}
+	}
+}
+
+// write sends one SET … GET: the old value proves that the last acknowledged
+// write was still there, or shows that it was undone.
+func (w writer) write(ctx context.Context, e *entry) bool {
+	ctx, cancel := context.WithTimeout(ctx, w.run.Timeout)
+	defer cancel()
+	e.attempted++
+	value := strconv.FormatInt(e.attempted, 10) + ":" + strings.Repeat("x", w.run.Size)
+	begin := time.Now()
+	old, err := w.client.Do(ctx, w.client.B().Set().Key(e.key).Value(value).Get().Build()).ToString()
+	now := time.Now()
+	if err != nil && !valkey.IsValkeyNil(err) {
+		w.book.failed(e, err, now)
+		return false
+	}
+	w.gap.success(now, w.book.start)
+	w.book.acknowledged(e, sequence(old), begin, now)
+	e.acked = e.attempted
+	return true
+}
+
+// sequence reads the number that a value begins with; 0 where there is none.
+func sequence(value string) int64 {
+	number, _, _ := strings.Cut(value, ":")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
