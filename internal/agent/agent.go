@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"valkey.io/valkey-operator/internal/agent/guard"
+	"valkey.io/valkey-operator/internal/agent/probe"
+	"valkey.io/valkey-operator/internal/agent/process"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/agent/volume"
+)
+
+const (
+	// decideEvery is the time between tries to start.
+	decideEvery = 500 * time.Millisecond
+	// tailLines is how many last lines of the server's log are quoted when it fails.
+	tailLines = 8
+	// terminationLog is where the kubelet looks for a last word.
+	terminationLog = "/dev/termination-log"
+)
+
+// Run is an agent's life. It returns the process's exit code once the server
+// has ended: 0 after the context's end, the server's own when it ended by itself.
+// An error means that the agent cannot do its work at all.
+func Run(ctx context.Context, config Config, output io.Writer, log *slog.Logger) (code int, err error) {
+	agent := &agent{config: config, board: newBoard(config, log), output: output, log: log}
+	stopServing, err := serve(config, agent.board)
+	if err != nil {
+		return 1, err
+	}
+	defer stopServing()
+	if !agent.mayStart(ctx) {
+		log.Info("stopped before the server was started")
+		return 0, nil
+	}
+	defer func() { _ = agent.lock.Close() }()
+	return agent.supervise(ctx)
+}
+
+type agent struct {
+	config Config
+	board  *board
+	output io.Writer
+	log    *slog.Logger
+
+	lock    *os.File
+	cleaned bool
+}
+
+// mayStart returns true once the server may start, and false when the context
+// ends before that.
+func (a *agent) mayStart(ctx context.Context) bool {
+	for {
+		verdict := a.tryStart(ctx)
+		if ctx.Err() != nil {
+			return false
+		}
+		if starts(verdict.Decision) {
+			a.board.setReplaced(verdict.Decision == protocol.DecisionStartReplaced)
+			a.board.decide(probe.Deciding, verdict)
+			return true
+		}
+		a.board.decide(probe.Held, verdict)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(decideEvery):
+		}
+	}
+}
+
+func starts(decision protocol.Decision) bool {
+	return decision == protocol.DecisionStart || decision == protocol.DecisionStartReplaced
+}
+
+// tryStart goes through everything that may speak against a start, in the order
+// in which it must be safe: nothing on the volume is read before the lock is
+// held, and nothing removed before the volume is known to be the member's.
+func (a *agent) tryStart(ctx context.Context) guard.Verdict {
+	if err := a.takeVolume(); err != nil {
+		return refusal(err)
+	}
+	found, err := a.readFiles()
+	if err != nil {
+		return refusal(err)
+	}
+	a.board.setFiles(found)
+	member := guard.Member{
+		Node:      a.config.Node,
+		Known:     found.known,
+		Role:      found.role(),
+		OwnsSlots: found.known && !found.self.Slots.IsEmpty(),
+		Epoch:     found.self.ConfigEpoch,
+		Empty:     found.empty,
+	}
+	if verdict := guard.Decide(member, guard.Shard{}); starts(verdict.Decision) {
+		return verdict
+	}
+	return guard.Decide(member, askShard(ctx, a.config))
+}
+
+// refusal is the decision that an error about the volume stands for.
+func refusal(err error) guard.Verdict {
+	var foreign *volume.ForeignError
+	switch {
+	case errors.Is(err, volume.ErrLocked):
+		return guard.Verdict{Decision: protocol.DecisionVolumeLocked, Message: err.Error()}
+	case errors.As(err, &foreign):
+		return guard.Verdict{Decision: protocol.DecisionForeignVolume, Message: err.Error()}
+	}
+	return guard.Verdict{Decision: protocol.DecisionVolumeUnusable, Message: err.Error()}
+}
+
+// takeVolume locks the volume for good, proves that it is the member's, and
+// removes left-overs.
+func (a *agent) takeVolume() error {
+	if disk, err := volume.Disk(a.config.Data, time.Now()); err == nil {
+		a.board.setDisk(disk)
+	}
+	if a.lock == nil {
+		lock, err := volume.Lock(a.config.Data)
+		if err != nil {
+			return err
+		}
+		a.lock = lock
+	}
+	if err := volume.Claim(a.config.Data, a.config.Identity); err != nil {
+		return err
+	}
+	return a.clean()
+}
+
+func (a *agent) clean() error {
+	if a.cleaned {
+		return nil
+	}
+	removed, err := volume.Clean(a.config.Data)
+	if len(removed) > 0 {
+		a.log.Info("removed what interrupted saves left behind", "files", removed)
+	}
+	if err != nil {
+		a.log.Warn("left-overs could not be removed", "error", err)
+	}
+	if a.config.Ephemeral {
+		if err := volume.RemoveDump(a.config.Data); err != nil {
+			return fmt.Errorf("removing an old dump: %w", err)
+		}
+	}
+	a.cleaned = true
+	return nil
+}
+
+// readFiles reads the member's place and emptiness. A damaged node table is the
+// server's to refuse.
+func (a *agent) readFiles() (files, error) {
+	appendOnly, err := a.config.appendOnly()
+	if err != nil {
+		return files{}, err
+	}
+	found := files{empty: volume.Emptiness(a.config.Data, appendOnly)}
+	found.self, found.known, err = volume.Self(a.config.Data)
+	if err != nil {
+		a.log.Warn("the node table is left to the server", "error", err)
+	}
+	return found, nil
+}
+
+// supervise runs the server to its end.
+func (a *agent) supervise(ctx context.Context) (code int, err error) {
+	tail := process.NewTail(a.output, tailLines)
+	server, sampler, err := a.start(tail)
+	if err != nil {
+		return 1, err
+	}
+	sampling, stopSampling := context.WithCancel(context.Background())
+	defer stopSampling()
+	go sampler.run(sampling)
+	select {
+	case <-server.Done():
+		return a.failed(server.Exit(), tail.Lines()), nil
+	case <-ctx.Done():
+	}
+	stopSampling()
+	a.board.setPhase(probe.Stopping)
+	a.log.Info("stopping the server")
+	if err := server.Signal(syscall.SIGTERM); err != nil {
+		return 1, err
+	}
+	a.awaitEnd(server)
+	exit := server.Exit()
+	a.log.Info("the server has ended", "how", exit.String())
+	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: exit.String()})
+	return 0, nil
+}
+
+// awaitEnd waits for as long as the kubelet lets us: a server that saves, or
+// that cannot save and refuses to end without, is never given up on here.
+func (a *agent) awaitEnd(server *process.Server) {
+	for began := time.Now(); ; {
+		select {
+		case <-server.Done():
+			return
+		case <-time.After(10 * time.Second):
+			a.log.Warn("the server has not ended yet", "after", time.Since(began).Round(time.Second))
+		}
+	}
+}
+
+func (a *agent) start(output io.Writer) (*process.Server, *sampler, error) {
+	seen, _ := a.board.look()
+	a.board.mu.Lock()
+	wasReplica := a.board.files.role() == protocol.RoleReplica
+	a.board.mu.Unlock()
+	users, err := a.config.readUsers(seen.Replaced)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := writePrivately(a.config.aclCopy(), []byte(users)); err != nil {
+		return nil, nil, err
+	}
+	password, err := a.config.password(userReplication)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.config.writeConf(wasReplica); err != nil {
+		return nil, nil, err
+	}
+	_ = os.Remove(a.config.lastStopFile())
+	server, err := process.Start(process.Command{
+		Path: a.config.Program, Args: []string{a.config.confFile()}, Inherited: a.lock, Output: output,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	a.board.setPhase(probe.Up)
+	a.log.Info("the server was started", "noFailover", wasReplica, "closed", seen.Replaced)
+	return server, &sampler{
+		config: a.config, board: a.board,
+		usersGiven: users, passwordGiven: password, closed: seen.Replaced, noFailover: wasReplica,
+	}, nil
+}
+
+// failed notes that the server ended by itself and returns the exit code that
+// makes the kubelet restart the container.
+func (a *agent) failed(exit process.Exit, lines []string) int {
+	quote := exit.String() + ": " + strings.Join(lines, "\n")
+	a.log.Error("the server ended by itself", "how", exit.String())
+	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: quote})
+	a.board.decide(probe.Stopped, guard.Verdict{Decision: protocol.DecisionServerFailed, Message: quote})
+	_ = os.WriteFile(terminationLog, []byte(quote), 0o600)
+	return exit.Code
+}

@@ -1,0 +1,118 @@
+// Package guard decides whether a member's server may start. The decision is a
+// pure function of what the member's files say, of who the operator says
+// belongs to the shard, and of what the other members' agents answered; so it
+// comes out the same for everybody who looks at the same facts.
+//
+// It reads nothing, waits for nothing and knows no clock: a member that has to
+// wait is asked about again.
+package guard
+
+import (
+	"fmt"
+	"slices"
+
+	"valkey.io/valkey-operator/internal/agent/protocol"
+)
+
+// Member is what the files of the member say that wants to start.
+type Member struct {
+	// Node is its index in the shard.
+	Node int
+	// Known says that there is a node table, which Role, OwnsSlots and Epoch are from.
+	Known     bool
+	Role      protocol.Role
+	OwnsSlots bool
+	Epoch     uint64
+	// Empty says whether the server would start without a key.
+	Empty protocol.Answer
+}
+
+// Shard is what is known about the shard of the member.
+type Shard struct {
+	// Nodes are the indices of its nodes, the member's own among them, by the
+	// operator's word; without NodesKnown they say nothing.
+	Nodes      []int
+	NodesKnown bool
+	// Answers are the facts of its agents that answered. There may be several of
+	// one node, while an old pod still ends, and the member's own.
+	Answers []protocol.Facts
+}
+
+// Verdict is a decision and the sentence that explains it.
+type Verdict struct {
+	Decision protocol.Decision
+	Message  string
+}
+
+// Decide returns DecisionStart, DecisionStartReplaced or DecisionHeldEmpty.
+//
+// The one danger it averts: a primary that comes back without its data under
+// its old identity makes its replicas copy the emptiness. Such a member waits,
+// without a limit, until the shard has a newer primary or everybody has said
+// that there is nothing to lose. Silence is not an answer.
+func Decide(member Member, shard Shard) Verdict {
+	if !isEmptyOwner(member) {
+		return Verdict{protocol.DecisionStart, "its files speak against nothing"}
+	}
+	if successor, found := successor(member, shard.Answers); found {
+		return Verdict{protocol.DecisionStartReplaced, fmt.Sprintf(
+			"node %d is primary at epoch %d, after this member's %d", successor.Node, successor.ConfigEpoch, member.Epoch)}
+	}
+	if !shard.NodesKnown {
+		return held("the list of members cannot be read")
+	}
+	for _, node := range shard.Nodes {
+		if node == member.Node {
+			continue
+		}
+		if why := mayHoldKeys(node, shard.Answers); why != "" {
+			return held(why)
+		}
+	}
+	return Verdict{protocol.DecisionStart, "nobody else in the shard holds a key"}
+}
+
+func held(why string) Verdict {
+	return Verdict{protocol.DecisionHeldEmpty, "this member owns slots but holds no key, and " + why}
+}
+
+// isEmptyOwner is false where emptiness is unknown: then there are files, and
+// the server judges them.
+func isEmptyOwner(member Member) bool {
+	return member.Known && member.Role == protocol.RolePrimary && member.OwnsSlots && member.Empty == protocol.Yes
+}
+
+// successor is the node that took the member's place: voters give each primary
+// an epoch of its own, higher than any before.
+func successor(member Member, answers []protocol.Facts) (protocol.Facts, bool) {
+	at := slices.IndexFunc(answers, func(peer protocol.Facts) bool {
+		return peer.Node != member.Node && peer.Role == protocol.RolePrimary &&
+			peer.OwnsSlots == protocol.Yes && peer.ConfigEpoch > member.Epoch
+	})
+	if at < 0 {
+		return protocol.Facts{}, false
+	}
+	return answers[at], true
+}
+
+// mayHoldKeys says why the node may hold keys, and is empty when it does not.
+func mayHoldKeys(node int, answers []protocol.Facts) string {
+	answered := false
+	for _, peer := range answers {
+		if peer.Node != node {
+			continue
+		}
+		answered = true
+		switch peer.Empty {
+		case protocol.No:
+			return fmt.Sprintf("node %d holds keys", node)
+		case protocol.Yes:
+		default:
+			return fmt.Sprintf("node %d does not know yet whether it holds keys", node)
+		}
+	}
+	if !answered {
+		return fmt.Sprintf("node %d has not answered", node)
+	}
+	return ""
+}

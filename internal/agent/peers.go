@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"valkey.io/valkey-operator/internal/agent/guard"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+)
+
+const (
+	// askTime bounds one round of asking all peers.
+	askTime = 2 * time.Second
+	// askedAtOnce bounds how many peers are asked at a time.
+	askedAtOnce = 16
+)
+
+// askShard gathers what is known about the member's shard: the operator's list,
+// and the facts of each agent of the shard that answers. Addresses come from the
+// peers' names, never from a node table: those may be another cluster's by now,
+// which is also why each answer's cluster is compared.
+func askShard(ctx context.Context, config Config) guard.Shard {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	var shard guard.Shard
+	shard.Nodes, shard.NodesKnown = config.shardNodes()
+	for _, facts := range askAll(ctx, resolve(ctx, config.Peers)) {
+		if facts.ClusterID == config.ClusterID && facts.Shard == config.Shard {
+			shard.Answers = append(shard.Answers, facts)
+		}
+	}
+	return shard
+}
+
+// shardNodes are the indices of the shard's nodes by the operator's word.
+func (c Config) shardNodes() (nodes []int, known bool) {
+	text, err := os.ReadFile(c.Members)
+	if err != nil {
+		return nil, false
+	}
+	var members protocol.Members
+	if json.Unmarshal(text, &members) != nil || members.ClusterID != c.ClusterID || c.Shard >= len(members.Shards) {
+		return nil, false
+	}
+	return members.Shards[c.Shard], true
+}
+
+// resolve returns the addresses behind all names; a name without one has none.
+func resolve(ctx context.Context, names []string) []string {
+	var hosts []string
+	for _, name := range names {
+		found, err := net.DefaultResolver.LookupHost(ctx, name)
+		if err == nil {
+			hosts = append(hosts, found...)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+func askAll(ctx context.Context, hosts []string) []protocol.Facts {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	var (
+		mu      sync.Mutex
+		answers []protocol.Facts
+		group   sync.WaitGroup
+		slots   = make(chan struct{}, askedAtOnce)
+	)
+	for _, host := range hosts {
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			facts, err := protocol.Get(ctx, client, host)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers = append(answers, facts)
+		})
+	}
+	group.Wait()
+	return answers
+}

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"valkey.io/valkey-operator/internal/agent/probe"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+)
+
+// requestTime bounds one request: the answers are small and lie ready.
+const requestTime = 5 * time.Second
+
+// serve answers on the agent's port until the returned function is called.
+func serve(config Config, board *board) (stop func(), err error) {
+	address := net.JoinHostPort(config.Bind, strconv.Itoa(protocol.Port))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for probes: %w", err)
+	}
+	server := &http.Server{
+		Handler:      handler(board),
+		ReadTimeout:  requestTime,
+		WriteTimeout: requestTime,
+		IdleTimeout:  time.Minute,
+	}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			board.log.Error("the web server ended", "error", err)
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	}, nil
+}
+
+func handler(board *board) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+protocol.PathFacts, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(board.facts(time.Now()))
+	})
+	handleProbe(mux, protocol.PathStarted, func() string {
+		seen, _ := board.look()
+		return probe.Started(seen, time.Now())
+	})
+	handleProbe(mux, protocol.PathLive, func() string {
+		seen, _ := board.look()
+		return probe.Live(seen, time.Now())
+	})
+	handleProbe(mux, protocol.PathReady, func() string {
+		_, notReady := board.look()
+		return notReady
+	})
+	return mux
+}
+
+func handleProbe(mux *http.ServeMux, path string, whyNot func() string) {
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+		if why := whyNot(); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+}
