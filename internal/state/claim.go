@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,12 +65,7 @@ func (c Claim) Is(conditionType corev1.PersistentVolumeClaimConditionType) (Clai
 
 // OwnedBy says whether an object with this UID is among the claim's owners.
 func (c Claim) OwnedBy(uid string) bool {
-	for _, owner := range c.OwnerUIDs {
-		if owner == uid {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.OwnerUIDs, uid)
 }
 
 // ClaimOf is the claim in an object of the API.

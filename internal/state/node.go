@@ -1,8 +1,10 @@
 package state
 
 import (
-	"encoding/json"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -10,14 +12,16 @@ import (
 
 // Node is everything observed of one ValkeyNode: the input of its plan.
 type Node struct {
-	Now       time.Time                 `json:"now"`
-	Namespace string                    `json:"namespace"`
-	Name      string                    `json:"name"`
-	UID       string                    `json:"uid"`
-	Deleting  bool                      `json:"deleting,omitempty"`
-	Status    v1alpha1.ValkeyNodeStatus `json:"status"`
+	Now       time.Time `json:"now"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       string    `json:"uid"`
+	Deleting  bool      `json:"deleting,omitempty"`
+	// Generation of the spec, and the status that was written last.
+	Generation int64                     `json:"generation,omitempty"`
+	Status     v1alpha1.ValkeyNodeStatus `json:"status"`
 	// ClusterUID is the UID of the owning ValkeyCluster; ClusterDeleting says
-	// that it is on its way out.
+	// that it is gone or on its way out.
 	ClusterUID      string `json:"clusterUID,omitempty"`
 	ClusterDeleting bool   `json:"clusterDeleting,omitempty"`
 	// Shape of the cluster, for example 3x1.
@@ -27,6 +31,9 @@ type Node struct {
 	Claim *Claim `json:"claim,omitempty"`
 	// Class is the claim's StorageClass, as far as it may be read.
 	Class Fact[Class] `json:"class"`
+	// Refusal is what the API server said last to a claim of a size that it
+	// refused; nil when it never did, or gave in since.
+	Refusal *Refusal `json:"refusal,omitempty"`
 	// Workload is the member's StatefulSet or Deployment; nil when there is none.
 	Workload *Workload `json:"workload,omitempty"`
 	// OtherWorkload is one of the other kind with the same name: it would run a second pod.
@@ -35,6 +42,14 @@ type Node struct {
 	Pods []Pod `json:"pods,omitempty"`
 	// Agent is what the agent of the one live pod says.
 	Agent Fact[protocol.Facts] `json:"agent"`
+}
+
+// Refusal is the API server's no to a claim of a size.
+type Refusal struct {
+	Size    resource.Quantity `json:"size"`
+	Reason  string            `json:"reason"`
+	Message string            `json:"message"`
+	At      time.Time         `json:"at"`
 }
 
 // Class is a StorageClass.
@@ -53,15 +68,12 @@ type Workload struct {
 	// OwnerUIDs are the UIDs of its owners.
 	OwnerUIDs   []string `json:"ownerUIDs,omitempty"`
 	Terminating bool     `json:"terminating,omitempty"`
+	// Problem is why it cannot make its pod, in its controller's own words.
+	Problem string `json:"problem,omitempty"`
 }
 
-// Owned is what the operator's field manager owns of an object.
-type Owned struct {
-	Exists bool `json:"exists"`
-	// Foreign says that the object belongs to somebody else.
-	Foreign bool            `json:"foreign,omitempty"`
-	Fields  json.RawMessage `json:"fields,omitempty"`
-}
+// OwnedBy says whether an object with this UID is among the owners.
+func (w Workload) OwnedBy(uid string) bool { return slices.Contains(w.OwnerUIDs, uid) }
 
 // LivePod is the one pod of the member that is neither finished nor
 // terminating, and whether there is exactly one.

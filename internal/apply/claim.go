@@ -1,0 +1,68 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/plan"
+)
+
+// createClaim creates a claim. One of that name that is there already is left
+// alone, whosever it is: the next pass sees it and decides.
+func (a Applier) createClaim(ctx context.Context, act plan.CreateClaim) error {
+	claim := &corev1.PersistentVolumeClaim{}
+	body, err := json.Marshal(act.Claim)
+	if err == nil {
+		err = json.Unmarshal(body, claim)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a claim: %w", err)
+	}
+	err = a.Client.Create(ctx, claim, client.FieldOwner(name.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return refused(err)
+}
+
+// expandClaim changes the size that a claim asks for, and nothing else.
+func (a Applier) expandClaim(ctx context.Context, act plan.ExpandClaim) error {
+	return a.patch(ctx, claimNamed(act.Claim), mergePatch,
+		metadata{ResourceVersion: act.Version},
+		corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: act.To},
+		}})
+}
+
+// ownClaim adds an owner, or removes it, beside whatever other owners there
+// are: in a strategic merge patch owners are told apart by their UID.
+func (a Applier) ownClaim(ctx context.Context, act plan.OwnClaim) error {
+	var owner any = map[string]any{"$patch": "delete", "uid": act.Owner.UID}
+	if act.Owned {
+		owner = map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ValkeyCluster",
+			"name": act.Owner.Name, "uid": act.Owner.UID,
+			"controller": false, "blockOwnerDeletion": false,
+		}
+	}
+	return a.patch(ctx, claimNamed(act.Claim), strategicPatch,
+		metadata{ResourceVersion: act.Version, OwnerReferences: []any{owner}}, nil)
+}
+
+// markClaim sets labels and annotations of a claim.
+func (a Applier) markClaim(ctx context.Context, act plan.MarkClaim) error {
+	return a.patch(ctx, claimNamed(act.Claim), mergePatch,
+		metadata{ResourceVersion: act.Version, Labels: act.Labels, Annotations: act.Annotations}, nil)
+}
+
+func claimNamed(claim string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim}}
+}

@@ -1,0 +1,67 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/plan"
+)
+
+// ErrStale says that an object changed after it was observed, so that the plan
+// no longer fits. Nothing was done; the next pass decides again.
+var ErrStale = errors.New("the object has changed since it was observed")
+
+const (
+	mergePatch     = types.MergePatchType
+	strategicPatch = types.StrategicMergePatchType
+)
+
+// ensure makes an object have the fields of a configuration. Other writers keep
+// their fields; ours are taken back from whoever changed them.
+func (a Applier) ensure(ctx context.Context, act plan.Ensure) error {
+	return refused(a.Client.Apply(ctx, act.Config, client.ForceOwnership, client.FieldOwner(act.Manager)))
+}
+
+// markPod sets labels and annotations of the one pod that was observed. A pod
+// of the same name that took its place is left alone: that is a stale plan.
+func (a Applier) markPod(ctx context.Context, act plan.MarkPod) error {
+	return a.patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: act.Pod}}, mergePatch, metadata{
+		UID: act.UID, Labels: act.Labels, Annotations: act.Annotations,
+	}, nil)
+}
+
+// metadata is the part of an object's metadata that patches of ours hold. A
+// UID or resource version in a patch is a precondition.
+type metadata struct {
+	UID             string            `json:"uid,omitempty"`
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+	OwnerReferences []any             `json:"ownerReferences,omitempty"`
+}
+
+// patch sends a patch of an object's metadata and, unless it is nil, its spec.
+func (a Applier) patch(ctx context.Context, target client.Object, kind types.PatchType, meta metadata, spec any) error {
+	body, err := json.Marshal(struct {
+		Metadata metadata `json:"metadata"`
+		Spec     any      `json:"spec,omitempty"`
+	}{meta, spec})
+	if err != nil {
+		return fmt.Errorf("writing a patch: %w", err)
+	}
+	target.SetNamespace(a.Namespace)
+	err = a.Client.Patch(ctx, target, client.RawPatch(kind, body), client.FieldOwner(name.FieldManager))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return refused(err)
+}

@@ -1,0 +1,96 @@
+// Package node decides for one ValkeyNode: its claim and its workload. It is a
+// pure function from a spec and a snapshot to a plan; it reads, writes and
+// waits for nothing, and speaks no word to a server.
+package node
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/build"
+	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/state"
+)
+
+// Input is everything that the plan for a node rests on.
+type Input struct {
+	Spec  v1alpha1.ValkeyNodeSpec
+	State state.Node
+}
+
+// Names of rules that others look up in a plan.
+const (
+	RuleClaimExists      = "claimExists"
+	RuleClaimLargeEnough = "claimLargeEnough"
+	RuleFileSystemGrown  = "fileSystemGrown"
+	TrackClaim           = "claim"
+	TrackWorkload        = "workload"
+)
+
+// Times that the rules go by.
+const (
+	// lookAgent: a server changes its role without anybody telling us; asking
+	// its agent costs no request to the API server.
+	lookAgent = 10 * time.Second
+	// refusalPatience: how long a refusal of the API server is taken at its
+	// word before asking again. Quotas change without a watch of ours.
+	refusalPatience = time.Minute
+	// nudgePeriod: a kubelet looks at its pods about once a minute by itself,
+	// so a nudge that did nothing is worth repeating after as long.
+	nudgePeriod = time.Minute
+	// stallPatience: after as long without progress a growth is called stalled.
+	// Nothing is done about it, but the words change.
+	stallPatience = 10 * time.Minute
+)
+
+// Make plans for a node. For one that is on its way out, or whose cluster is,
+// nothing is planned: Kubernetes collects what they own, and anything made
+// anew would hold it up.
+func Make(in Input) plan.Plan {
+	if in.State.Deleting || in.State.ClusterDeleting {
+		return nil
+	}
+	return plan.Make(tracks(in.Spec.Storage.Enabled), in)
+}
+
+// tracks is the policy. The two go side by side: a claim stays pending until
+// a pod wants it, and a volume grows whatever its pod does.
+func tracks(storage bool) []plan.Track[Input] {
+	workload := plan.Track[Input]{Name: TrackWorkload, Rules: []plan.Rule[Input]{
+		{Name: "workloadExists", Judge: workloadExists},
+		{Name: "templateCurrent", Judge: templateCurrent},
+		{Name: "podLabelled", Judge: podLabelled},
+		{Name: "podReady", Judge: podReady},
+	}}
+	if !storage {
+		return []plan.Track[Input]{workload}
+	}
+	claim := plan.Track[Input]{Name: TrackClaim, Rules: []plan.Rule[Input]{
+		{Name: RuleClaimExists, Judge: claimExists},
+		{Name: "claimMarked", Judge: claimMarked},
+		{Name: "claimOwnedByPolicy", Judge: claimOwnedByPolicy},
+		{Name: RuleClaimLargeEnough, Judge: claimLargeEnough},
+		{Name: RuleFileSystemGrown, Judge: fileSystemGrown},
+	}}
+	return []plan.Track[Input]{claim, workload}
+}
+
+// member is what the builders build this node's objects from.
+func (in Input) member() build.Member {
+	return build.Member{
+		Namespace: in.State.Namespace, Name: in.State.Name, UID: in.State.UID,
+		ClusterUID: in.State.ClusterUID, Shape: in.State.Shape, Spec: in.Spec,
+	}
+}
+
+// desired is the size that the volume shall have at least.
+func (in Input) desired() resource.Quantity {
+	if in.Spec.Storage.Size == nil {
+		return resource.Quantity{}
+	}
+	return *in.Spec.Storage.Size
+}
+
+func settled() plan.Verdict { return plan.Verdict{Hold: plan.Settled} }

@@ -1,0 +1,16 @@
+package plan
+
+// Refusal is the API server's no to an action that was asked in earnest: a
+// quota, a limit, a class or a validation rule forbids it. Asking again at
+// once is no use; a person must change something.
+type Refusal struct {
+	Reason  string // one constant of api/v1alpha1
+	Message string // the server's own words
+	Err     error
+}
+
+// Error is the server's own words.
+func (r *Refusal) Error() string { return r.Message }
+
+// Unwrap returns the error that the server answered with.
+func (r *Refusal) Unwrap() error { return r.Err }
