@@ -77,15 +77,4 @@ func (w Workload) OwnedBy(uid string) bool { return slices.Contains(w.OwnerUIDs,
 
 // LivePod is the one pod of the member that is neither finished nor
 // terminating, and whether there is exactly one.
-func (n Node) LivePod() (Pod, bool) {
-	var live []Pod
-	for _, pod := range n.Pods {
-		if !pod.Finished() && !pod.Terminating {
-			live = append(live, pod)
-		}
-	}
-	if len(live) != 1 {
-		return Pod{}, false
-	}
-	return live[0], true
-}
+func (n Node) LivePod() (Pod, bool) { return LivePod(n.Pods) }

@@ -1,0 +1,224 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/state"
+)
+
+// NodeObserver reads all that decisions about a ValkeyNode need.
+type NodeObserver struct {
+	// Reader reads from a cache that holds all claims and workloads, ours or
+	// not: a name that somebody else took must be seen.
+	Reader client.Reader
+	// ReadClasses says that StorageClasses may be read. Without the right to
+	// list them the cache would wait for ever.
+	ReadClasses bool
+	// Ask asks the agent at an address for its facts.
+	Ask func(ctx context.Context, address string) (protocol.Facts, error)
+	Now func() time.Time
+}
+
+// AskAgent asks the agent at an address over HTTP, each time on a connection
+// of its own: pods come and go, and an idle connection to one that went would
+// be found dead only by waiting.
+func AskAgent(ctx context.Context, address string) (protocol.Facts, error) {
+	return protocol.Get(ctx, agentClient, address)
+}
+
+var agentClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// Snapshot reads everything that decisions about a node rest on. It returns an
+// error only when the API server could not be read; what else could not be
+// seen is unknown in the snapshot.
+func (o NodeObserver) Snapshot(ctx context.Context, node *v1alpha1.ValkeyNode) (state.Node, error) {
+	seen := state.Node{
+		Now: o.Now(), Namespace: node.Namespace, Name: node.Name, UID: string(node.UID),
+		Deleting: node.DeletionTimestamp != nil, Generation: node.Generation, Status: node.Status,
+	}
+	for _, read := range []func(context.Context, *v1alpha1.ValkeyNode, *state.Node) error{
+		o.readCluster, o.readClaim, o.readClass, o.readWorkloads, o.readPods,
+	} {
+		if err := read(ctx, node, &seen); err != nil {
+			return state.Node{}, fmt.Errorf("observing node %s: %w", node.Name, err)
+		}
+	}
+	seen.Agent = o.agent(ctx, node, seen)
+	return seen, nil
+}
+
+// readCluster sees the cluster that the node belongs to. A cluster of the same
+// name that took the place of the node's own is not it: the node is about to
+// be collected with the one it belonged to.
+func (o NodeObserver) readCluster(ctx context.Context, node *v1alpha1.ValkeyNode, seen *state.Node) error {
+	cluster := &v1alpha1.ValkeyCluster{}
+	err := o.get(ctx, node, node.Spec.ClusterName, cluster)
+	if apierrors.IsNotFound(err) {
+		seen.ClusterDeleting = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	seen.ClusterUID = string(cluster.UID)
+	seen.ClusterDeleting = cluster.DeletionTimestamp != nil || belongsToAnother(node, cluster)
+	seen.Shape = name.Shape(cluster.Spec.Shards, cluster.Spec.Replicas)
+	return nil
+}
+
+// belongsToAnother says whether the node is owned by a cluster, but not by
+// this one. An orphaned node, which has no owner, belongs to whoever names it.
+func belongsToAnother(node *v1alpha1.ValkeyNode, cluster *v1alpha1.ValkeyCluster) bool {
+	another := false
+	for _, owner := range node.OwnerReferences {
+		if owner.Kind != "ValkeyCluster" {
+			continue
+		}
+		if owner.UID == cluster.UID {
+			return false
+		}
+		another = true
+	}
+	return another
+}
+
+func (o NodeObserver) readClaim(ctx context.Context, node *v1alpha1.ValkeyNode, seen *state.Node) error {
+	if !node.Spec.Storage.Enabled {
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := o.get(ctx, node, node.Spec.Storage.ClaimName, claim)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	known := state.ClaimOf(claim)
+	seen.Claim = &known
+	return nil
+}
+
+// readClass sees the claim's class. Whatever stands in the way makes it
+// unknown and stops nothing: admission knows the class too.
+func (o NodeObserver) readClass(ctx context.Context, _ *v1alpha1.ValkeyNode, seen *state.Node) error {
+	switch {
+	case seen.Claim == nil || seen.Claim.ClassName == "":
+		seen.Class = state.Unknown[state.Class]("the claim names no class")
+		return nil
+	case !o.ReadClasses:
+		seen.Class = state.Unknown[state.Class]("StorageClasses may not be read")
+		return nil
+	}
+	class := &storagev1.StorageClass{}
+	err := o.Reader.Get(ctx, client.ObjectKey{Name: seen.Claim.ClassName}, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		seen.Class = state.Seen(state.Class{Name: seen.Claim.ClassName})
+	case err != nil:
+		seen.Class = state.Unknown[state.Class](err.Error())
+	default:
+		seen.Class = state.Seen(state.Class{
+			Name: class.Name, Exists: true,
+			Expandable: class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion,
+		})
+	}
+	return nil
+}
+
+func (o NodeObserver) readWorkloads(ctx context.Context, node *v1alpha1.ValkeyNode, seen *state.Node) error {
+	set, deployment := &appsv1.StatefulSet{}, &appsv1.Deployment{}
+	setErr := o.get(ctx, node, name.Workload(node.Name), set)
+	deploymentErr := o.get(ctx, node, name.Workload(node.Name), deployment)
+	for _, err := range []error{setErr, deploymentErr} {
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	if setErr == nil {
+		keepWorkload(seen, node, workloadOf(v1alpha1.WorkloadStatefulSet, &set.ObjectMeta))
+	}
+	if deploymentErr == nil {
+		workload := workloadOf(v1alpha1.WorkloadDeployment, &deployment.ObjectMeta)
+		workload.Problem = deploymentProblem(deployment)
+		keepWorkload(seen, node, workload)
+	}
+	return nil
+}
+
+func keepWorkload(seen *state.Node, node *v1alpha1.ValkeyNode, workload state.Workload) {
+	if workload.Kind == node.Spec.Template.WorkloadType {
+		seen.Workload = &workload
+		return
+	}
+	seen.OtherWorkload = &workload
+}
+
+func workloadOf(kind v1alpha1.WorkloadType, object *metav1.ObjectMeta) state.Workload {
+	workload := state.Workload{
+		Kind: kind, Name: object.Name, UID: string(object.UID),
+		Revision:    object.Annotations[name.AnnotationTemplateRevision],
+		Terminating: object.DeletionTimestamp != nil,
+	}
+	for _, owner := range object.OwnerReferences {
+		workload.OwnerUIDs = append(workload.OwnerUIDs, string(owner.UID))
+	}
+	return workload
+}
+
+func deploymentProblem(deployment *appsv1.Deployment) string {
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+func (o NodeObserver) readPods(ctx context.Context, node *v1alpha1.ValkeyNode, seen *state.Node) error {
+	pods := &corev1.PodList{}
+	labels := name.NodeSelector(node.Spec.ClusterName, int(node.Spec.Shard), int(node.Spec.Node))
+	if err := o.Reader.List(ctx, pods, client.InNamespace(node.Namespace), client.MatchingLabels(labels)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		seen.Pods = append(seen.Pods, state.PodOf(&pods.Items[i]))
+	}
+	return nil
+}
+
+// agent asks the agent of the one live pod. An answer that is not this
+// member's is none: the address may be another pod's by now.
+func (o NodeObserver) agent(ctx context.Context, node *v1alpha1.ValkeyNode, seen state.Node) state.Fact[protocol.Facts] {
+	pod, live := seen.LivePod()
+	if !live || pod.IP == "" || pod.Phase != corev1.PodRunning || seen.Deleting {
+		return state.Unknown[protocol.Facts]("no pod runs")
+	}
+	ctx, cancel := context.WithTimeout(ctx, agentPatience)
+	defer cancel()
+	facts, err := o.Ask(ctx, pod.IP)
+	if err != nil {
+		return state.Unknown[protocol.Facts](err.Error())
+	}
+	if facts.ClusterID != node.Spec.ClusterID || facts.Shard != int(node.Spec.Shard) || facts.Node != int(node.Spec.Node) {
+		return state.Unknown[protocol.Facts]("another member answers at " + pod.IP)
+	}
+	return state.Seen(facts)
+}
+
+func (o NodeObserver) get(ctx context.Context, node *v1alpha1.ValkeyNode, objectName string, into client.Object) error {
+	return o.Reader.Get(ctx, client.ObjectKey{Namespace: node.Namespace, Name: objectName}, into)
+}
