@@ -17,11 +17,11 @@ import (
 // frees the name when the control plane's first process ends, however it ends.
 const lockName = "@valkey-operator-lab"
 
-// claimMachine takes the name, or says which lab has it.
-func claimMachine() (*os.File, error) {
-	l, err := net.Listen("unix", lockName)
+// claim takes a name, or says which lab has it.
+func claim(name string) (*os.File, error) {
+	l, err := net.Listen("unix", name)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("another lab runs on this machine (%s): end it with `LAB=THERE lab down` first", otherLab())
+		return nil, fmt.Errorf("another lab runs on this machine (%s): end it with `LAB=THERE lab down` first", holder(name))
 	}
 	if err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func claimMachine() (*os.File, error) {
 	return l.(*net.UnixListener).File()
 }
 
-func otherLab() string {
-	c, err := net.DialTimeout("unix", lockName, time.Second)
+func holder(name string) string {
+	c, err := net.DialTimeout("unix", name, time.Second)
 	if err != nil {
 		return "it does not answer"
 	}

@@ -136,7 +136,7 @@ func (c Cluster) startHub(ctx context.Context, port int) error {
 	if err := preflight.ProbeNetwork(); err != nil {
 		return err
 	}
-	lock, err := claimMachine()
+	lock, err := claim(lockName)
 	if err != nil {
 		return err
 	}
