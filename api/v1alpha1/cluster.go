@@ -246,7 +246,7 @@ type User struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f]*$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('(^| )(>|<|#|!|nopass|resetpass|reset|on|off)')",message="spec.users: permissions hold command, key and channel rules only; passwords come from passwordSecret, on and off from enabled"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(?i)(^| )(>|<|#|!|nopass|resetpass|reset|on|off)')",message="spec.users: permissions hold command, key and channel rules only; passwords come from passwordSecret, on and off from enabled"
 	Permissions string `json:"permissions,omitempty"`
 }
 

@@ -30,7 +30,8 @@ type Storage struct {
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : type(self) == string && self.matches('^(([1-9][0-9]{0,15})|([1-9][0-9]{0,12}([.][0-9]{1,3})?(Ki|k))|([1-9][0-9]{0,9}([.][0-9]{1,6})?(Mi|M))|(([1-9][0-9]{0,6}|0)([.][0-9]{1,9})?(Gi|G))|(([1-9][0-9]{0,3}|0)([.][0-9]{1,9})?(Ti|T))|(([1-9][0-9]{0,2}|0)([.][0-9]{1,9})?(Pi|P)))$') && !self.matches('^0([.]0+)?[A-Z]i?$')",message="spec.storage.size must be a positive size such as 10Gi, 500Mi or 1.5Ti (suffixes Ki, Mi, Gi, Ti, Pi or k, M, G, T, P), or a positive number of bytes"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : type(self) == string && self.matches('^([0-9]{1,18}|[0-9]{1,15}([.][0-9]+)?(Ki|k)|[0-9]{1,12}([.][0-9]+)?Mi?|[0-9]{1,9}([.][0-9]+)?Gi?|[0-9]{1,6}([.][0-9]+)?Ti?|[0-9]{1,3}([.][0-9]+)?Pi?)$') && self.matches('[1-9]')",message="spec.storage.size must be a positive size such as 10Gi, 500Mi or 1.5Ti (suffixes Ki, Mi, Gi, Ti, Pi or k, M, G, T, P), or a positive number of bytes"
 	Size *resource.Quantity `json:"size,omitempty"`
 
 	// StorageClassName names the StorageClass of the volumes. Unset means the
@@ -56,6 +57,7 @@ type Storage struct {
 	// Durability says how much of the acknowledged data a crash may cost.
 	//
 	// +optional
+	// +kubebuilder:default={}
 	Durability Durability `json:"durability,omitempty,omitzero"`
 
 	// Retention says what happens to the volumes when the cluster goes.

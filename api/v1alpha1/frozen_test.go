@@ -1,0 +1,78 @@
+package v1alpha1_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The fields that may change on a live cluster. Everything else of the spec is
+// refused once the cluster has formed.
+var changeable = []string{"spec.storage.retention", "spec.storage.size", "spec.users"}
+
+// A field that is new in the schema must be put into one of the two groups: a
+// change that is not carried out must not be accepted.
+func TestEveryFieldMayChangeOrNot(t *testing.T) {
+	t.Parallel()
+	spec := must(t, clusters).structural.Properties["spec"]
+	var fields []string
+	for name := range spec.Properties {
+		if name != "storage" {
+			fields = append(fields, "spec."+name)
+		}
+	}
+	for name := range spec.Properties["storage"].Properties {
+		fields = append(fields, "spec.storage."+name)
+	}
+	free := map[string]bool{}
+	for _, field := range fields {
+		if !frozen(field) {
+			free[field] = true
+		}
+	}
+	if diff := cmp.Diff(changeable, sortedKeys(free)); diff != "" {
+		t.Errorf("fields without a rule against changes (+), fields that may change (-):\n%s", diff)
+	}
+}
+
+// frozen says whether a rule refuses changes of a field. Each such rule has
+// its rows in the table of rules.
+func frozen(field string) bool {
+	for message := range rules {
+		if strings.HasPrefix(message, field+" of a ") || strings.HasPrefix(message, field+" cannot be changed") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestChangesThatAreAccepted(t *testing.T) {
+	t.Parallel()
+	changes := map[string]try{
+		"a larger volume": {
+			was: persistent, spec: `{shards: 3, storage: {enabled: true, size: 2Gi}}`,
+		},
+		// Whether a volume is larger already only its claim knows: the size is
+		// accepted here and refused by a condition.
+		"a smaller volume": {
+			was: persistent, spec: `{shards: 3, storage: {enabled: true, size: 500Mi}}`,
+		},
+		"the same size in other words": {
+			was: persistent, spec: `{shards: 3, storage: {enabled: true, size: 1073741824}}`,
+		},
+		"another fate of the volumes": {
+			was: persistent, spec: `{shards: 3, storage: {enabled: true, size: 1Gi, retention: {whenDeleted: Delete}}}`,
+		},
+		"another user": {
+			was: small, spec: `{shards: 3, users: [{name: app, nopass: true}]}`,
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			change.formed = true
+			wantAccepted(t, write(t, "ValkeyCluster", change))
+		})
+	}
+}
