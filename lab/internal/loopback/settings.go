@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,19 +202,25 @@ func (p Pool) settingsFile() string { return filepath.Join(p.Dir, "pool.json") }
 
 // settings in force, and their generation: another for each change of the file.
 func (p Pool) settings() (s Settings, generation string, err error) {
-	b, err := os.ReadFile(p.settingsFile())
+	f, err := os.Open(p.settingsFile())
 	if os.IsNotExist(err) {
 		return Settings{}, "", nil
 	}
 	if err != nil {
 		return s, "", err
 	}
-	st, err := os.Stat(p.settingsFile())
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return s, "", err
+	}
+	st, err := f.Stat()
 	if err != nil {
 		return s, "", err
 	}
 	s, err = parseSettings(b)
-	return s, st.ModTime().Format(time.RFC3339Nano), err
+	// The time is coarse: two changes in a moment differ by the inode.
+	return s, fmt.Sprintf("%d-%d", st.Sys().(*syscall.Stat_t).Ino, st.ModTime().UnixNano()), err
 }
 
 // Set replaces the settings, all at once; {} is back to the defaults.
