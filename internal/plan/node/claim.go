@@ -113,12 +113,9 @@ func claimOwnedByPolicy(in Input) plan.Verdict {
 // claimLargeEnough asks for the size that is wanted, and says what stands in
 // the way of a growth. Growth waits for nothing but the claim itself.
 func claimLargeEnough(in Input) plan.Verdict {
-	standing := Classify(evidence(in))
+	standing := Stand(in)
 	if standing.Ask == nil {
 		return plan.Verdict{Hold: standing.Hold, Reason: standing.Reason, Note: standing.Note, Look: standing.Look}
-	}
-	if verdict, refused := refusedLately(in, *standing.Ask); refused {
-		return verdict
 	}
 	claim := *in.State.Claim
 	return plan.Verdict{
@@ -147,7 +144,7 @@ func refusedLately(in Input, size quantity) (plan.Verdict, bool) {
 // follows when the kubelet next looks at the pod, which a changed annotation
 // makes it do at once.
 func fileSystemGrown(in Input) plan.Verdict {
-	standing := Classify(evidence(in))
+	standing := Stand(in)
 	if standing.Phase != v1alpha1.StorageFileSystemPending {
 		return plan.Verdict{Reason: standing.Reason, Note: standing.Note}
 	}

@@ -42,6 +42,20 @@ type Standing struct {
 	Ask *resource.Quantity
 }
 
+// Stand tells where the volume of a node stands. A size that the API server
+// refused a moment ago counts as rejected.
+func Stand(in Input) Standing {
+	standing := Classify(evidence(in))
+	if standing.Ask == nil {
+		return standing
+	}
+	if verdict, refused := refusedLately(in, *standing.Ask); refused {
+		standing.Phase, standing.Ask = v1alpha1.StorageRejected, nil
+		standing.Hold, standing.Reason, standing.Note, standing.Look = verdict.Hold, verdict.Reason, verdict.Note, verdict.Look
+	}
+	return standing
+}
+
 func evidence(in Input) Evidence {
 	pod, live := in.State.LivePod()
 	gathered := Evidence{

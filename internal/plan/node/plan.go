@@ -4,8 +4,10 @@
 package node
 
 import (
+	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -20,13 +22,12 @@ type Input struct {
 	State state.Node
 }
 
-// Names of rules that others look up in a plan.
+// Names of tracks and rules that others look up in a plan.
 const (
-	RuleClaimExists      = "claimExists"
-	RuleClaimLargeEnough = "claimLargeEnough"
-	RuleFileSystemGrown  = "fileSystemGrown"
 	TrackClaim           = "claim"
 	TrackWorkload        = "workload"
+	RuleClaimExists      = "claimExists"
+	RuleClaimLargeEnough = "claimLargeEnough"
 )
 
 // Times that the rules go by.
@@ -72,9 +73,39 @@ func tracks(storage bool) []plan.Track[Input] {
 		{Name: "claimMarked", Judge: claimMarked},
 		{Name: "claimOwnedByPolicy", Judge: claimOwnedByPolicy},
 		{Name: RuleClaimLargeEnough, Judge: claimLargeEnough},
-		{Name: RuleFileSystemGrown, Judge: fileSystemGrown},
+		{Name: "fileSystemGrown", Judge: fileSystemGrown},
 	}}
 	return []plan.Track[Input]{claim, workload}
+}
+
+// RefusalIn is the API server's no to a change of the claim in an outcome, with
+// the size that was asked for.
+func RefusalIn(o plan.Outcome) (state.Refusal, bool) {
+	for _, rule := range []string{RuleClaimExists, RuleClaimLargeEnough} {
+		result, acted := o.Of(rule)
+		var refusal *plan.Refusal
+		if !acted || !errors.As(result.Err, &refusal) {
+			continue
+		}
+		said := state.Refusal{Reason: refusal.Reason, Message: refusal.Message}
+		switch asked := result.At.(type) {
+		case plan.ExpandClaim:
+			said.Size = asked.To
+		case plan.CreateClaim:
+			said.Size = birthSize(asked)
+		}
+		return said, true
+	}
+	return state.Refusal{}, false
+}
+
+// birthSize is the size that a claim is made with.
+func birthSize(act plan.CreateClaim) resource.Quantity {
+	resources := act.Claim.Spec.Resources
+	if resources == nil || resources.Requests == nil {
+		return resource.Quantity{}
+	}
+	return (*resources.Requests)[corev1.ResourceStorage]
 }
 
 // member is what the builders build this node's objects from.
