@@ -48,6 +48,8 @@ const (
 	ReasonFailingOver = "FailingOver"
 	// ReasonForgetting: ids of members that no longer exist are being removed.
 	ReasonForgetting = "Forgetting"
+	// ReasonShardLost: all copies of a shard's data are gone with their volumes.
+	ReasonShardLost = "ShardLost"
 	// ReasonPodsNotReady: servers answer, but pods are not ready.
 	ReasonPodsNotReady = "PodsNotReady"
 	// ReasonNameTaken: an object with a name of this cluster belongs to somebody else.

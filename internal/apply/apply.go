@@ -69,6 +69,11 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 	switch act := action.(type) {
 	case plan.Ensure:
 		return a.ensure(ctx, act)
+	case plan.EnsureNode:
+		return a.ensure(ctx, plan.Ensure{
+			Kind: "ValkeyNode", Name: act.Node, Manager: act.Manager,
+			Config: client.ApplyConfigurationFromUnstructured(act.Fields.DeepCopy()),
+		})
 	case plan.CreatePasswords:
 		return a.createPasswords(ctx, act)
 	case plan.RecordIdentity:

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -26,6 +27,14 @@ type Ensure struct {
 	Kind, Name string
 	Config     runtime.ApplyConfiguration
 	Manager    string
+}
+
+// EnsureNode makes a ValkeyNode have the given fields, by server-side apply
+// under a field manager.
+type EnsureNode struct {
+	Node    string
+	Fields  *unstructured.Unstructured
+	Manager string
 }
 
 // CreatePasswords makes the Secret of the system users' passwords, each
@@ -123,6 +132,7 @@ type ForgetNode struct {
 }
 
 func (Ensure) action()          {}
+func (EnsureNode) action()      {}
 func (CreatePasswords) action() {}
 func (RecordIdentity) action()  {}
 func (CreateClaim) action()     {}
@@ -137,6 +147,7 @@ func (TakeOver) action()        {}
 func (ForgetNode) action()      {}
 
 func (a Ensure) String() string          { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
+func (a EnsureNode) String() string      { return fmt.Sprintf("apply node %s as %s", a.Node, a.Manager) }
 func (a CreatePasswords) String() string { return fmt.Sprintf("create Secret %s", a.Name) }
 func (a RecordIdentity) String() string {
 	return fmt.Sprintf("give cluster %s the identity %s", a.Cluster, a.ClusterID)

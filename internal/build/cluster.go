@@ -1,0 +1,81 @@
+package build
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/name"
+)
+
+// Cluster is what builders need to know of a ValkeyCluster.
+type Cluster struct {
+	Namespace string
+	Name      string
+	UID       string
+	// ID is the identity of the data.
+	ID   string
+	Spec v1alpha1.ValkeyClusterSpec
+	// AgentImage is the image that new members copy their agent from.
+	AgentImage string
+}
+
+func (c Cluster) owner() *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("ValkeyCluster").
+		WithName(c.Name).WithUID(uid(c.UID)).
+		WithController(true).WithBlockOwnerDeletion(true)
+}
+
+// OwnerReference makes an object the cluster's own.
+func OwnerReference(c Cluster) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ValkeyCluster",
+		Name: c.Name, UID: uid(c.UID), Controller: &yes, BlockOwnerDeletion: &yes,
+	}
+}
+
+// Service leads clients to the members that are ready.
+func Service(c Cluster) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(name.Service(c.Name), c.Namespace).
+		WithLabels(name.ClusterLabels(c.Name)).
+		WithOwnerReferences(c.owner()).
+		WithSpec(corev1ac.ServiceSpec().
+			WithSelector(name.Selector(c.Name)).
+			WithPorts(servicePort(name.PortNameClient, name.PortClient)))
+}
+
+// HeadlessService publishes the addresses of all members, ready or not: they
+// must find each other before they can be ready.
+func HeadlessService(c Cluster) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(name.HeadlessService(c.Name), c.Namespace).
+		WithLabels(name.ClusterLabels(c.Name)).
+		WithOwnerReferences(c.owner()).
+		WithSpec(corev1ac.ServiceSpec().
+			WithClusterIP("None").
+			WithPublishNotReadyAddresses(true).
+			WithSelector(name.Selector(c.Name)).
+			WithPorts(
+				servicePort(name.PortNameClient, name.PortClient),
+				servicePort(name.PortNameClusterBus, name.PortClusterBus),
+				servicePort(name.PortNameAgent, name.PortAgent),
+			))
+}
+
+func servicePort(portName string, port int32) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().WithName(portName).WithPort(port).WithTargetPort(intstr.FromString(portName))
+}
+
+// PodDisruptionBudget lets drains take one member at a time.
+func PodDisruptionBudget(c Cluster) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	return policyv1ac.PodDisruptionBudget(name.Service(c.Name), c.Namespace).
+		WithLabels(name.ClusterLabels(c.Name)).
+		WithOwnerReferences(c.owner()).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(name.Selector(c.Name))))
+}

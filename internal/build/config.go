@@ -1,0 +1,99 @@
+package build
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/name"
+)
+
+// ConfigMap is the cluster's settings and its list of members, as the agents
+// read them.
+func ConfigMap(c Cluster) *corev1ac.ConfigMapApplyConfiguration {
+	return corev1ac.ConfigMap(name.Service(c.Name), c.Namespace).
+		WithLabels(name.ClusterLabels(c.Name)).
+		WithOwnerReferences(c.owner()).
+		WithData(map[string]string{
+			name.KeyConfig:  config(c.Spec),
+			name.KeyMembers: members(c),
+		})
+}
+
+// config is the operator's part of valkey.conf; the agent adds what differs
+// from member to member, and what is secret. The user's settings come last, so
+// that they win; the schema refuses those that must not.
+func config(spec v1alpha1.ValkeyClusterSpec) string {
+	lines := []string{
+		"# Written by valkey-operator. Settings come from spec.config of the ValkeyCluster.",
+		"# Clients reach the server through the network, and log in or not as the ACL says.",
+		"protected-mode no",
+		// A shard without a primary must not take the others down with it.
+		"cluster-require-full-coverage no",
+		// Which shard a replica belongs to is the operator's decision.
+		"cluster-allow-replica-migration no",
+		// Long enough for a busy worker, short enough for a failover nobody waits for.
+		"cluster-node-timeout 5000",
+	}
+	lines = append(lines, persistence(spec.Storage)...)
+	for _, key := range sortedKeys(spec.Config) {
+		lines = append(lines, key+" "+quoted(string(spec.Config[key])))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func persistence(storage *v1alpha1.Storage) []string {
+	if storage == nil || !storage.Enabled {
+		return []string{"appendonly no", `save ""`}
+	}
+	fsync := storage.Durability.Fsync
+	if fsync == "" {
+		fsync = v1alpha1.FsyncEverySec
+	}
+	return []string{
+		"appendonly yes",
+		"appendfsync " + string(fsync),
+		"aof-use-rdb-preamble yes",
+		// The append-only file is the truth; snapshots beside it would double the space.
+		`save ""`,
+	}
+}
+
+// quoted is a value as valkey.conf wants it: empty values and such with quotes
+// need quoting, others are taken word by word.
+func quoted(value string) string {
+	if value == "" {
+		return `""`
+	}
+	return value
+}
+
+func members(c Cluster) string {
+	list := protocol.Members{ClusterID: c.ID}
+	for range c.Spec.Shards {
+		var nodes []int
+		for node := range int(c.Spec.Replicas) + 1 {
+			nodes = append(nodes, node)
+		}
+		list.Shards = append(list.Shards, nodes)
+	}
+	text, err := json.Marshal(list)
+	if err != nil { // a struct of strings and numbers always marshals
+		panic(fmt.Sprintf("marshalling members: %v", err))
+	}
+	return string(text)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/apply"
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/observe"
+	"valkey.io/valkey-operator/internal/plan/cluster"
+	"valkey.io/valkey-operator/internal/report"
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// +kubebuilder:rbac:groups=valkey.io,resources=valkeyclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=valkey.io,resources=valkeyclusters/status,verbs=get;patch
+// +kubebuilder:rbac:groups=valkey.io,resources=valkeyclusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups=valkey.io,resources=valkeynodes,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;patch
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// ClusterReconciler makes ValkeyClusters be as their specs want them.
+type ClusterReconciler struct {
+	Client     client.Client
+	Observer   observe.ClusterObserver
+	Dial       valkey.Dialer
+	Events     record.EventRecorder
+	AgentImage string
+}
+
+// NewClusterReconciler wires a reconciler to a manager.
+func NewClusterReconciler(manager ctrl.Manager, agentImage string) *ClusterReconciler {
+	return &ClusterReconciler{
+		Client: manager.GetClient(),
+		Observer: observe.ClusterObserver{
+			Reader: manager.GetClient(), Direct: manager.GetAPIReader(),
+			Dial: valkey.DialServer, Ask: observe.AskAgent,
+		},
+		Dial: valkey.DialServer,
+		// The core events API: its events have the lastTimestamp that users sort by.
+		Events:     manager.GetEventRecorderFor("valkey-operator"), //nolint:staticcheck // the newer API leaves lastTimestamp empty
+		AgentImage: agentImage,
+	}
+}
+
+// Reconcile makes one pass: observe, plan, apply, report, and when next.
+func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.ValkeyCluster) (ctrl.Result, error) {
+	snapshot, credentials, err := r.Observer.Snapshot(ctx, object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
+	made := cluster.Make(in)
+	logPlan(ctx, made)
+	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator}
+	outcome := hands.Run(ctx, made)
+	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
+		return ctrl.Result{}, err
+	}
+	return nodeResult(made, outcome)
+}
+
+// report writes the status if it differs, and the events of the difference.
+func (r *ClusterReconciler) report(ctx context.Context, object *v1alpha1.ValkeyCluster, next v1alpha1.ValkeyClusterStatus) error {
+	recordCluster(object, next)
+	if equality.Semantic.DeepEqual(object.Status, next) {
+		return nil
+	}
+	changed := object.DeepCopy()
+	changed.Status = next
+	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(object), client.FieldOwner(name.FieldManager)); err != nil {
+		return fmt.Errorf("writing the status of cluster %s: %w", object.Name, client.IgnoreNotFound(err))
+	}
+	for _, event := range report.ClusterEvents(object.Status, next) {
+		r.Events.Event(object, event.Type, event.Reason, event.Message)
+	}
+	return nil
+}
+
+// goneCluster lets nothing through; it removes the metrics of a cluster that is gone.
+var goneCluster = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+	DeleteFunc: func(gone event.DeleteEvent) bool {
+		forgetCluster(gone.Object.GetNamespace(), gone.Object.GetName())
+		return false
+	},
+}
+
+// SetupWithManager has the manager run the reconciler with a number of workers.
+func (r *ClusterReconciler) SetupWithManager(manager ctrl.Manager, workers int) error {
+	toCluster := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		owner := object.GetLabels()[name.LabelCluster]
+		if owner == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner}}}
+	})
+	return ctrl.NewControllerManagedBy(manager).
+		Named("valkeycluster").
+		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, goneCluster))).
+		Owns(&v1alpha1.ValkeyNode{}).
+		Owns(&corev1.Service{}).
+		Owns(&corev1.ConfigMap{}).
+		Owns(&policyv1.PodDisruptionBudget{}).
+		Watches(&corev1.Pod{}, toCluster).
+		Watches(&corev1.PersistentVolumeClaim{}, toCluster).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).
+		Complete(reconcile.AsReconciler(manager.GetClient(), r))
+}

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/state"
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// voice is a member whose server answers with its node table.
+type voice struct {
+	state.Member
+	id     valkey.NodeID
+	ip     string
+	table  valkey.NodeTable
+	myself valkey.NodeEntry
+}
+
+func (v voice) server() plan.Server {
+	return plan.Server{Node: v.Name, Address: net.JoinHostPort(v.ip, strconv.Itoa(name.PortClient))}
+}
+
+// primaryWithSlots says whether the member serves slots by its own word.
+func (v voice) primaryWithSlots() bool {
+	return v.myself.Flags.Primary && !v.myself.Slots.IsEmpty()
+}
+
+// voices are the wanted members whose servers answer with their tables and
+// whose agents confirm that they are this cluster's: safety rests on that
+// check before any member is introduced to another.
+func (in Input) voices() []voice {
+	var voices []voice
+	for _, member := range in.wanted() {
+		table, myself, known := member.Table()
+		pod, one := state.LivePod(member.Pods)
+		if !known || !one || pod.IP == "" || !member.Agent.Known {
+			continue
+		}
+		voices = append(voices, voice{Member: member, id: myself.ID, ip: pod.IP, table: table, myself: myself})
+	}
+	return voices
+}
+
+// everyVoice are the voices, and whether every wanted member is among them.
+func (in Input) everyVoice() ([]voice, bool) {
+	voices := in.voices()
+	return voices, len(voices) == len(in.wanted())
+}
+
+// ids are the ids of the wanted members, and whether all of them are known.
+func (in Input) ids() (map[valkey.NodeID]state.Member, bool) {
+	ids, all := map[valkey.NodeID]state.Member{}, true
+	for _, member := range in.wanted() {
+		id, known := member.ID()
+		if !known {
+			all = false
+			continue
+		}
+		ids[id] = member
+	}
+	return ids, all
+}
+
+// membersAnswer: every member's server answers. It never holds anything up
+// but says who is missing, and why.
+func membersAnswer(in Input) plan.Verdict {
+	var silent, held []string
+	reason, look := v1alpha1.ReasonMembersStarting, plan.LookGossip
+	if in.formed() {
+		reason, look = v1alpha1.ReasonMemberUnreachable, plan.LookServer
+	}
+	for _, member := range in.wanted() {
+		if _, _, known := member.Table(); known && member.Agent.Known {
+			continue
+		}
+		if member.Agent.Known && member.Agent.Value.Server == protocol.ServerHeld {
+			held = append(held, member.Name+" ("+member.Agent.Value.Message+")")
+			continue
+		}
+		silent = append(silent, member.Name+why(member))
+	}
+	switch {
+	case len(held) > 0:
+		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer,
+			Note: "held back by their agents: " + strings.Join(held, ", ")}
+	case len(silent) > 0:
+		return plan.Verdict{Hold: plan.Wait, Reason: reason, Look: look,
+			Note: fmt.Sprintf("waiting for %d of %d members: %s", len(silent), len(in.wanted()), strings.Join(bounded(silent), ", "))}
+	default:
+		return settled()
+	}
+}
+
+// why is the best explanation of a member's silence.
+func why(member state.Member) string {
+	if member.Agent.Known && member.Agent.Value.Message != "" {
+		return " (" + member.Agent.Value.Message + ")"
+	}
+	if pod, one := state.LivePod(member.Pods); one && pod.Problem != "" {
+		return " (" + pod.Problem + ")"
+	}
+	return ""
+}
+
+// bounded keeps a list short enough for a message.
+func bounded(list []string) []string {
+	const most = 6
+	if len(list) <= most {
+		return list
+	}
+	return append(append([]string{}, list[:most]...), fmt.Sprintf("and %d more", len(list)-most))
+}

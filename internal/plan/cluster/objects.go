@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/build"
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/state"
+)
+
+// namesFree: no object that bears a name of ours belongs to somebody else.
+func namesFree(in Input) plan.Verdict {
+	var taken []string
+	for key, object := range in.State.Objects {
+		if object.Foreign {
+			taken = append(taken, key)
+		}
+	}
+	for _, member := range in.State.Members {
+		if member.Record != nil && member.Record.Foreign {
+			taken = append(taken, "ValkeyNode/"+member.Name)
+		}
+	}
+	if len(taken) == 0 {
+		return settled()
+	}
+	slices.Sort(taken)
+	return plan.Verdict{
+		Hold: plan.Blocked, Reason: v1alpha1.ReasonNameTaken, Look: plan.LookWorld,
+		Note: fmt.Sprintf("%s exists and belongs to somebody else; remove it, or give the cluster another name", strings.Join(taken, ", ")),
+	}
+}
+
+// identityRecorded: the identity of the cluster's data is known and stands in
+// its status: its own, else the one that kept claims agree on, else a new one.
+func identityRecorded(in Input) plan.Verdict {
+	if in.State.Status.ClusterID != "" {
+		return settled()
+	}
+	id, verdict := keptIdentity(in)
+	if verdict.Hold != plan.Settled {
+		return verdict
+	}
+	if id == "" {
+		id = in.State.FreshID
+	}
+	return plan.Verdict{
+		Reason: v1alpha1.ReasonForming, Look: plan.LookGossip,
+		Actions: []plan.Action{plan.RecordIdentity{Cluster: in.State.Name, Version: in.State.Version, ClusterID: id}},
+	}
+}
+
+// keptIdentity is the identity that the members' existing nodes or claims bear.
+func keptIdentity(in Input) (string, plan.Verdict) {
+	if !build.StorageEnabled(in.Spec) {
+		return "", settled()
+	}
+	shape := name.Shape(in.Spec.Shards, in.Spec.Replicas)
+	id := ""
+	for _, claim := range in.State.Claims {
+		switch {
+		case claim.Terminating:
+			return "", plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld,
+				Note: fmt.Sprintf("claim %s of an earlier cluster is being deleted; waiting until it is gone", claim.Name)}
+		case claim.ClusterID == "":
+			return "", conflict("claim %s bears this cluster's name but no identity; delete it, or give the cluster another name", claim.Name)
+		case claim.Shape != shape:
+			return "", conflict("claim %s was kept from a cluster of shape %s, this one is %s; set shards and replicas as they were, or delete the kept claims", claim.Name, claim.Shape, shape)
+		case id != "" && claim.ClusterID != id:
+			return "", conflict("kept claims disagree about the data's identity (%s: %s); delete those that are not wanted", claim.Name, claim.ClusterID)
+		}
+		id = claim.ClusterID
+	}
+	return id, settled()
+}
+
+func conflict(format string, args ...any) plan.Verdict {
+	return plan.Verdict{Hold: plan.Blocked, Reason: v1alpha1.ReasonIdentityConflict, Note: fmt.Sprintf(format, args...)}
+}
+
+// passwordsExist: the system users have their generated passwords.
+func passwordsExist(in Input) plan.Verdict {
+	if len(in.State.Passwords) > 0 {
+		return settled()
+	}
+	cluster := in.build()
+	return plan.Verdict{
+		Reason: v1alpha1.ReasonForming, Look: plan.LookGossip,
+		Actions: []plan.Action{plan.CreatePasswords{
+			Name: name.PasswordsSecret(in.State.Name), Labels: name.ClusterLabels(in.State.Name),
+			Owner: build.OwnerReference(cluster), Users: build.SystemUsers(),
+		}},
+	}
+}
+
+// objectsCurrent: Services, settings, users and the disruption budget are as
+// the spec wants them.
+func objectsCurrent(in Input) plan.Verdict {
+	cluster := in.build()
+	verdict := plan.Verdict{Reason: v1alpha1.ReasonForming}
+	for _, object := range []struct {
+		kind, name string
+		config     runtime.ApplyConfiguration
+	}{
+		{"ConfigMap", name.Service(in.State.Name), build.ConfigMap(cluster)},
+		{"Secret", name.ACLSecret(in.State.Name), build.ACLSecret(cluster, in.State.Passwords, in.State.Users)},
+		{"Service", name.HeadlessService(in.State.Name), build.HeadlessService(cluster)},
+		{"Service", name.Service(in.State.Name), build.Service(cluster)},
+		{"PodDisruptionBudget", name.Service(in.State.Name), build.PodDisruptionBudget(cluster)},
+	} {
+		seen := in.State.Objects[object.kind+"/"+object.name]
+		if seen.Digest != state.Digest(object.config) {
+			verdict.Actions = append(verdict.Actions, plan.Ensure{
+				Kind: object.kind, Name: object.name, Config: object.config, Manager: name.FieldManager,
+			})
+			verdict.Look = plan.LookGossip
+		}
+	}
+	return verdict
+}
+
+// nodesExist: every member that the spec wants has its ValkeyNode.
+func nodesExist(in Input) plan.Verdict {
+	cluster := in.build()
+	verdict := plan.Verdict{Reason: v1alpha1.ReasonForming}
+	for _, member := range in.wanted() {
+		if member.Record != nil {
+			continue
+		}
+		spec := build.NodeSpec(cluster, member.Shard, member.Node)
+		verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, spec))
+		if build.StorageEnabled(in.Spec) {
+			verdict.Actions = append(verdict.Actions, ensureSize(cluster, member, *in.Spec.Storage.Size))
+		}
+	}
+	return verdict
+}
+
+// templatesCurrent: every ValkeyNode has the template that the spec asks for.
+// While the cluster has not formed, there is nothing to lose and a wrong image
+// or resource can be mended; a formed cluster is not rolled yet.
+func templatesCurrent(in Input) plan.Verdict {
+	cluster := in.build()
+	verdict := settled()
+	for _, member := range in.wanted() {
+		if member.Record == nil || member.Record.Deleting {
+			continue
+		}
+		want := build.NodeSpec(cluster, member.Shard, member.Node)
+		if member.Record.Spec.Template.Revision == want.Template.Revision {
+			continue
+		}
+		if in.formed() {
+			return plan.Verdict{
+				Hold: plan.Blocked, Reason: v1alpha1.ReasonChangeNotSupported,
+				Note: fmt.Sprintf("the edit would replace the pod of node %s, which is not supported on a formed cluster yet; set image, config, resources, scheduling, volumePermissions and workloadType back to their former values", member.Name),
+			}
+		}
+		verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, want))
+	}
+	return verdict
+}
+
+func ensureNode(cluster build.Cluster, member state.Member, spec v1alpha1.ValkeyNodeSpec) plan.Action {
+	return plan.EnsureNode{Node: member.Name, Manager: name.FieldManager, Fields: build.Node(cluster, spec)}
+}
+
+// userPasswordsFound: every password that the spec's users name exists. A user
+// whose password is missing is off; the others are not held up.
+func userPasswordsFound(in Input) plan.Verdict {
+	for _, user := range in.State.Users {
+		if user.Missing != "" {
+			return plan.Verdict{
+				Hold: plan.Wait, Reason: v1alpha1.ReasonPasswordSecretMissing, Look: plan.LookWorld,
+				Note: fmt.Sprintf("user %s cannot log in: %s does not exist; create it", user.Name, user.Missing),
+			}
+		}
+	}
+	return settled()
+}

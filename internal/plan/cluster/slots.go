@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"fmt"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/build"
+	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// dataPresent: the slots of a cluster with storage have owners among its
+// members, once it has formed. Where they have not, the volumes with all copies
+// of a shard are gone; giving the slots to an empty member would make that
+// final, so a person decides.
+func dataPresent(in Input) plan.Verdict {
+	voices, all := in.everyVoice()
+	if !all || !in.formed() || !build.StorageEnabled(in.Spec) {
+		return settled()
+	}
+	lost := valkey.AllSlots().Minus(ownedBy(voices))
+	for _, g := range in.ghosts() {
+		if in.gone(g) {
+			lost = lost.Union(g.slots)
+		}
+	}
+	if lost.IsEmpty() {
+		return settled()
+	}
+	return plan.Verdict{Hold: plan.Blocked, Reason: v1alpha1.ReasonShardLost, Note: fmt.Sprintf(
+		"no member has the data of slots %s any more, and nothing was reassigned; bring the volumes back that held them, or delete the cluster with its claims and create it anew", lost)}
+}
+
+// ownedBy are the slots that have an owner in any of the members' tables.
+func ownedBy(voices []voice) valkey.Slots {
+	owned := valkey.Slots{}
+	for _, v := range voices {
+		owned = owned.Union(v.table.Owned())
+	}
+	return owned
+}
+
+// slotsAssigned: every slot has an owner. A slot is free only when every
+// member answers and no table, of any of them, names an owner for it.
+func slotsAssigned(in Input) plan.Verdict {
+	voices, all := in.everyVoice()
+	owned := ownedBy(voices)
+	if owned.Equal(valkey.AllSlots()) {
+		return ownersAnswer(in, voices)
+	}
+	if !all {
+		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip,
+			Note: "slots are assigned once every member answers: one that is silent may own them"}
+	}
+	verdict := plan.Verdict{Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip}
+	for shard := range int(in.Spec.Shards) {
+		free := valkey.ShardSlots(int(in.Spec.Shards), shard).Minus(owned)
+		if free.IsEmpty() {
+			continue
+		}
+		to, found := taker(ofShard(voices, shard))
+		if !found {
+			return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
+				Note: fmt.Sprintf("shard %d has no member that could take its slots yet", shard)}
+		}
+		verdict.Actions = append(verdict.Actions, plan.AssignSlots{To: to.server(), Slots: free})
+	}
+	return verdict
+}
+
+// taker is the member that gets a shard's free slots: its primary, else its
+// first member that is nobody's replica.
+func taker(voices []voice) (voice, bool) {
+	for _, v := range voices {
+		if v.primaryWithSlots() {
+			return v, true
+		}
+	}
+	for _, v := range voices {
+		if v.myself.Flags.Primary {
+			return v, true
+		}
+	}
+	return voice{}, false
+}
+
+// ownersAnswer: every slot's owner answers and says itself that it owns it.
+func ownersAnswer(in Input, voices []voice) plan.Verdict {
+	served := valkey.Slots{}
+	for _, v := range voices {
+		if v.primaryWithSlots() {
+			served = served.Union(v.myself.Slots)
+		}
+	}
+	if missing := valkey.AllSlots().Minus(served); !missing.IsEmpty() {
+		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
+			Note: fmt.Sprintf("the owner of slots %s does not answer", missing)}
+	}
+	for _, v := range voices {
+		if !v.table.Owned().Equal(valkey.AllSlots()) || !v.Server.Value.Cluster.StateOK {
+			return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip,
+				Note: fmt.Sprintf("node %s has yet to hear of all slots' owners", v.Name)}
+		}
+	}
+	return settled()
+}
+
+// replicasAttached: every member that owns no slots is a replica of the
+// primary of its own shard, and in sync with it.
+func replicasAttached(in Input) plan.Verdict {
+	voices := in.voices()
+	verdict := plan.Verdict{Reason: v1alpha1.ReasonReplicasAttaching}
+	waiting := ""
+	for shard := range int(in.Spec.Shards) {
+		members := ofShard(voices, shard)
+		primary, found := primaryOf(members)
+		if !found {
+			waiting = fmt.Sprintf("shard %d has no primary that answers", shard)
+			continue
+		}
+		for _, v := range members {
+			switch {
+			case v.id == primary.id || v.primaryWithSlots():
+			case v.myself.Flags.Replica && v.myself.PrimaryID == primary.id:
+				if !inSync(v) {
+					waiting = fmt.Sprintf("node %s is syncing with node %s", v.Name, primary.Name)
+				}
+			case !knows(v, primary):
+				waiting = fmt.Sprintf("node %s has yet to hear of its primary %s", v.Name, primary.Name)
+			default:
+				verdict.Actions = append(verdict.Actions, plan.AttachReplica{Replica: v.server(), Primary: primary.id})
+			}
+		}
+	}
+	if len(verdict.Actions) > 0 {
+		verdict.Look = plan.LookGossip
+		return verdict
+	}
+	if waiting != "" {
+		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonReplicasAttaching, Look: plan.LookGossip, Note: waiting}
+	}
+	return verdict
+}
+
+// primaryOf is the shard's member that owns slots; of two, which gossip will
+// settle, the one with the higher epoch.
+func primaryOf(members []voice) (voice, bool) {
+	var best voice
+	found := false
+	for _, v := range members {
+		if v.primaryWithSlots() && (!found || v.myself.ConfigEpoch > best.myself.ConfigEpoch) {
+			best, found = v, true
+		}
+	}
+	return best, found
+}
+
+func knows(v, other voice) bool {
+	entry, known := v.table.ByID(other.id)
+	return known && !entry.Flags.Handshake
+}
+
+func inSync(v voice) bool {
+	link := v.Server.Value.Info.Replication.Primary
+	return link != nil && link.Up && !link.SyncInProgress
+}
+
+// ShardInSync says whether every member of a shard answers, one of them owns
+// its slots and the others follow it and are in sync.
+func ShardInSync(in Input, shard int) bool {
+	members := ofShard(in.voices(), shard)
+	primary, found := primaryOf(members)
+	if !found || len(members) != int(in.Spec.Replicas)+1 {
+		return false
+	}
+	for _, v := range members {
+		if v.id != primary.id && (v.myself.PrimaryID != primary.id || !inSync(v)) {
+			return false
+		}
+	}
+	return true
+}

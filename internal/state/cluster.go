@@ -1,0 +1,150 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// Cluster is everything observed of one ValkeyCluster: the input of its plan.
+type Cluster struct {
+	Now        time.Time `json:"now"`
+	Namespace  string    `json:"namespace"`
+	Name       string    `json:"name"`
+	UID        string    `json:"uid"`
+	Version    string    `json:"version"` // resource version
+	Generation int64     `json:"generation"`
+	// Deleting says that the cluster is on its way out: nothing is made for it any more.
+	Deleting bool                         `json:"deleting,omitempty"`
+	Status   v1alpha1.ValkeyClusterStatus `json:"status"`
+	// FreshID is an identity that nobody has, for a cluster that needs its first.
+	FreshID string `json:"freshID"`
+
+	// Passwords are the digests of the system users' passwords, by user;
+	// empty when the Secret does not exist.
+	Passwords map[string]string `json:"passwords,omitempty"`
+	// Users are the digests of the passwords of the spec's users, in its order.
+	Users []UserPasswords `json:"users,omitempty"`
+	// Objects are the cluster's own objects, by Kind/name; absent ones are not listed.
+	Objects map[string]Object `json:"objects,omitempty"`
+	// Claims are all claims that bear the cluster's label, those of members too.
+	Claims []Claim `json:"claims,omitempty"`
+	// Members are the members that the spec wants and those that exist, in order.
+	Members []Member `json:"members,omitempty"`
+}
+
+// Object is an object as far as we may own it.
+type Object struct {
+	// Foreign says that it belongs to somebody else.
+	Foreign bool `json:"foreign,omitempty"`
+	// Digest of the fields that our field manager owns.
+	Digest string `json:"digest,omitempty"`
+}
+
+// UserPasswords are the digests of one user's passwords.
+type UserPasswords struct {
+	Name    string   `json:"name"`
+	Digests []string `json:"digests,omitempty"`
+	// Missing names the Secret or key that could not be found.
+	Missing string `json:"missing,omitempty"`
+}
+
+// Member is one member of a cluster: a ValkeyNode with its claim, pods and server.
+type Member struct {
+	Name  string `json:"name"`
+	Shard int    `json:"shard"`
+	Node  int    `json:"node"`
+	// Wanted says that the spec asks for this member.
+	Wanted bool `json:"wanted,omitempty"`
+	// Record is the ValkeyNode; nil when there is none.
+	Record *NodeRecord `json:"record,omitempty"`
+	// Claim is the member's claim; nil when there is none.
+	Claim *Claim `json:"claim,omitempty"`
+	Pods  []Pod  `json:"pods,omitempty"`
+	// Server is what the member's server says.
+	Server Fact[valkey.View] `json:"server"`
+	// Agent is what the member's agent says, checked to be this member's.
+	Agent Fact[protocol.Facts] `json:"agent"`
+}
+
+// NodeRecord is a ValkeyNode.
+type NodeRecord struct {
+	UID      string                    `json:"uid"`
+	Foreign  bool                      `json:"foreign,omitempty"`
+	Deleting bool                      `json:"deleting,omitempty"`
+	Spec     v1alpha1.ValkeyNodeSpec   `json:"spec"`
+	Status   v1alpha1.ValkeyNodeStatus `json:"status"`
+}
+
+// LivePod is the one pod of a set that is neither finished nor terminating,
+// and whether there is exactly one.
+func LivePod(pods []Pod) (Pod, bool) {
+	var live []Pod
+	for _, pod := range pods {
+		if !pod.Finished() && !pod.Terminating {
+			live = append(live, pod)
+		}
+	}
+	if len(live) != 1 {
+		return Pod{}, false
+	}
+	return live[0], true
+}
+
+// Alone says whether the member's live pod is its only pod that may still run
+// a server: no other one is terminating.
+func (m Member) Alone() bool {
+	running := 0
+	for _, pod := range m.Pods {
+		if !pod.Finished() {
+			running++
+		}
+	}
+	return running == 1
+}
+
+// ID is the member's id in the Valkey cluster: its server's word, else its
+// agent's. A member that never ran has none.
+func (m Member) ID() (valkey.NodeID, bool) {
+	if m.Server.Known {
+		if id, known := m.Server.Value.MyID(); known {
+			return id, true
+		}
+	}
+	if m.Agent.Known && m.Agent.Value.NodeID != "" {
+		return valkey.NodeID(m.Agent.Value.NodeID), true
+	}
+	return "", false
+}
+
+// Table is the member's node table with its own entry, if its server answers.
+func (m Member) Table() (valkey.NodeTable, valkey.NodeEntry, bool) {
+	if !m.Server.Known || !m.Server.Value.TableKnown {
+		return valkey.NodeTable{}, valkey.NodeEntry{}, false
+	}
+	myself, known := m.Server.Value.Table.Myself()
+	return m.Server.Value.Table, myself, known
+}
+
+// Digest is a short name for a value's content: equal for equal JSON.
+func Digest(value any) string {
+	first, err := json.Marshal(value)
+	if err != nil {
+		return "unmarshalable: " + err.Error()
+	}
+	var plain any
+	if err := json.Unmarshal(first, &plain); err != nil {
+		return "unreadable: " + err.Error()
+	}
+	canonical, err := json.Marshal(plain) // maps have sorted keys
+	if err != nil {
+		return "unmarshalable: " + err.Error()
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:16])
+}
