@@ -59,7 +59,8 @@ type NodeEntry struct {
 // NodeTable is one server's whole belief about its cluster.
 type NodeTable struct {
 	Nodes []NodeEntry `json:"nodes"`
-	// Vars is set when the text was a nodes.conf: CLUSTER NODES has no such line.
+	// Vars is the last line of a nodes.conf: a file without it was cut. CLUSTER
+	// NODES has no such line.
 	Vars *TableVars `json:"vars,omitempty"`
 }
 

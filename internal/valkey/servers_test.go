@@ -109,10 +109,12 @@ func (m *metal) run(t *testing.T, p *process, extra ...string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
+	// With fsync every second a killed server may lose what it acknowledged while
+	// an fsync was under way: it puts off its writes for that long.
 	words := []string{
 		"--bind", p.host, "--bind-source-addr", p.host, "--port", fmt.Sprint(clientPort), "--dir", p.dir,
 		"--cluster-enabled", "yes", "--cluster-node-timeout", fmt.Sprint(nodeTimeout.Milliseconds()),
-		"--appendonly", "yes", "--save", "", "--repl-diskless-sync-delay", "0",
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--repl-diskless-sync-delay", "0",
 	}
 	words = append(words, m.settings...)
 	p.command = exec.Command(m.program, append(words, extra...)...)

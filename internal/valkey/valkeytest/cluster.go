@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,7 +132,7 @@ func (c *Cluster) Advance(duration time.Duration) {
 // believed again.
 func (c *Cluster) quietTime() time.Duration { return failUndo*c.options.NodeTimeout + 2*time.Second }
 
-// Settle steps until the servers' tables have stopped to change. It panics when
+// Settle steps until nobody loads and the servers' tables have stopped to change. It panics when
 // they don't, after an hour of virtual time: that is a fault of this package.
 func (c *Cluster) Settle() {
 	c.mu.Lock()
@@ -139,7 +140,7 @@ func (c *Cluster) Settle() {
 	last, since := "", c.now
 	for limit := c.now + time.Hour; c.now < limit; {
 		c.step()
-		if print := c.fingerprint(); print != last {
+		if print := c.fingerprint(); print != last || c.loading() {
 			last, since = print, c.now
 		}
 		if c.now-since > c.quietTime() {
@@ -149,11 +150,15 @@ func (c *Cluster) Settle() {
 	panic("valkeytest: the cluster never settles")
 }
 
+func (c *Cluster) loading() bool {
+	return slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.answers() && n.loading() })
+}
+
 func (c *Cluster) fingerprint() string {
 	text := ""
 	for _, n := range c.nodes {
 		if n.answers() {
-			text += fmt.Sprintf("%v %v %v\n", n.table(), n.link, n.keys())
+			text += fmt.Sprintln(n.table(), n.link.up, n.offset, n.keys())
 		}
 	}
 	return text
