@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
+	"syscall"
 )
 
 // answer is what a server said to one command.
@@ -127,16 +129,14 @@ func (c *Conn) Ping(ctx context.Context) error {
 }
 
 // Shutdown is SHUTDOWN. Anything but the end of the connection is an error:
-// the server's refusal, or the context's end while it still saves.
+// the server's refusal, or the context's end while the server still saves.
 func (c *Conn) Shutdown(ctx context.Context, mode ShutdownMode) error {
 	err := c.do(ctx, "SHUTDOWN", string(mode))
 	switch {
 	case err == nil:
 		return errors.New("the server answered a shutdown and stays")
-	case Answered(err):
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		return nil
 	}
-	return nil
+	return err
 }

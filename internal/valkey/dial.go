@@ -24,6 +24,11 @@ const (
 	// ringScale makes room for 2^4 commands under way on one connection: more
 	// than the three of a View.
 	ringScale = 4
+	// noPings keeps the client library from pinging on its own: negative switches it off.
+	noPings = -1
+	// commandLimit is the library's own bound for a command, far beyond any that
+	// a caller's context sets: saving at a shutdown may take many minutes.
+	commandLimit = time.Hour
 )
 
 // Conn is one connection to one server. It never connects again: once broken
@@ -58,7 +63,8 @@ func Dial(ctx context.Context, target Target) (*Conn, error) {
 		Password:           target.Password,
 		TLSConfig:          target.TLS,
 		DialCtxFn:          dialOnce(ctx),
-		Dialer:             net.Dialer{Timeout: timeout},
+		Dialer:             net.Dialer{Timeout: timeout, KeepAlive: noPings},
+		ConnWriteTimeout:   commandLimit,
 		ForceSingleClient:  true,
 		AlwaysRESP2:        true, // its texts come bare, those of RESP3 with a format prefix
 		DisableCache:       true,

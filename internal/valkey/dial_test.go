@@ -3,8 +3,11 @@ package valkey
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +17,22 @@ import (
 // none at all when there is none.
 func scripted(t *testing.T, answer string) Target {
 	t.Helper()
+	return answering(t, listen(t), answer)
+}
+
+// listen is closed when the test ends.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
+	return listener
+}
+
+func answering(t *testing.T, listener net.Listener, answer string) Target {
+	t.Helper()
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -98,6 +112,53 @@ func TestConnNeverConnectsAgain(t *testing.T) {
 	first.Close()
 	if _, err := dial(t.Context(), target.Address, &net.Dialer{}, nil); !errors.Is(err, errNoSecondConnection) {
 		t.Errorf("the second dial: %v", err)
+	}
+}
+
+func TestShutdownOfASilentServerIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	go func() {
+		// One answer, to the handshake, and then silence.
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Write([]byte("+OK\r\n"))
+		<-t.Context().Done()
+	}()
+	conn, err := Dial(t.Context(), Target{Address: listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := conn.Shutdown(ctx, SaveFirst); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a server that never ends: %v", err)
+	}
+}
+
+func TestDialSpeaksTLS(t *testing.T) {
+	t.Parallel()
+	// The test server of net/http has a certificate for 127.0.0.1 and a client that trusts it.
+	source := httptest.NewTLSServer(http.NotFoundHandler())
+	defer source.Close()
+	listener := tls.NewListener(listen(t), &tls.Config{Certificates: source.TLS.Certificates})
+	target := answering(t, listener, "+PONG\r\n")
+	if conn, err := Dial(t.Context(), target); err == nil {
+		conn.Close()
+		t.Error("a server with TLS took a connection without")
+	}
+	target.TLS = source.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	conn, err := Dial(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -176,7 +176,7 @@ func (c *Conn) Forget(ctx context.Context, id valkey.NodeID) error {
 		case id == n.self.primaryID:
 			return valkey.NewReplyError("ERR Can't forget my master!")
 		}
-		delete(n.peers, id)
+		n.remove(id)
 		n.forgetUntil[id] = n.cluster.now + forgetFor
 		return nil
 	})

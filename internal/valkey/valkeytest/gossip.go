@@ -3,8 +3,6 @@ package valkeytest
 import (
 	"net/netip"
 	"time"
-
-	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // minHandshake is the least time a handshake may take, however short the node timeout.
@@ -18,7 +16,7 @@ func (n *Node) handshakeTimeout() time.Duration {
 func (n *Node) gossip() {
 	for _, p := range n.others() {
 		if p.handshake && n.cluster.now-p.createdAt > n.handshakeTimeout() {
-			delete(n.peers, p.id)
+			n.remove(p.id)
 			continue
 		}
 		n.ping(p)
@@ -72,18 +70,12 @@ func (n *Node) hear(from *Node, greeting bool) {
 // startHandshake begins to make an acquaintance: under a provisional id until
 // the other side tells its own.
 func (n *Node) startHandshake(address netip.AddrPort, greet bool) {
-	for _, p := range n.peers {
+	for _, p := range n.others() {
 		if p.handshake && p.address == address {
 			return
 		}
 	}
 	n.add(&peer{id: n.cluster.randomID(), address: address, handshake: true, greet: greet})
-}
-
-func (n *Node) add(p *peer) {
-	p.createdAt, p.heardAt = n.cluster.now, n.cluster.now
-	p.reports = map[valkey.NodeID]time.Duration{}
-	n.peers[p.id] = p
 }
 
 // pong takes the answer to a ping that went to the peer's address, which
@@ -108,7 +100,7 @@ func (n *Node) pong(p *peer, from *Node) {
 // endHandshake gives the new acquaintance its name, or finds out that it is
 // an old one with a new address. It returns nil when it met itself.
 func (n *Node) endHandshake(p *peer, from *Node) *peer {
-	delete(n.peers, p.id)
+	n.remove(p.id)
 	if from == n {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"valkey.io/valkey-operator/internal/valkey"
@@ -58,7 +59,8 @@ type Node struct {
 
 	// What nodes.conf and the dataset keep.
 	self          *peer
-	peers         map[valkey.NodeID]*peer // all but itself
+	peers         map[valkey.NodeID]*peer // all but itself; changed by add and remove alone
+	lines         []*peer                 // all in order, nil after a change
 	currentEpoch  uint64
 	lastVoteEpoch uint64
 	data          map[string]string
@@ -159,7 +161,7 @@ func (n *Node) lock() (unlock func()) {
 
 func (n *Node) blank() {
 	n.self = &peer{id: n.cluster.randomID()}
-	n.peers = map[valkey.NodeID]*peer{}
+	n.peers, n.lines = map[valkey.NodeID]*peer{}, nil
 	n.currentEpoch, n.lastVoteEpoch = 0, 0
 	n.data, n.offset = map[string]string{}, 0
 	n.shownHost = ""
@@ -181,9 +183,9 @@ func (n *Node) boot(start Start) {
 	n.manual, n.electionAt = manualFailover{}, 0
 	n.config, n.self.noFailover = map[string]string{}, false
 	n.forgetUntil = map[valkey.NodeID]time.Duration{}
-	for id, p := range n.peers {
+	for _, p := range n.others() {
 		if p.handshake {
-			delete(n.peers, id)
+			n.remove(p.id)
 			continue
 		}
 		p.heardAt, p.deafSince, p.connected = now, 0, false
@@ -202,26 +204,29 @@ func (n *Node) onBus() bool { return n.answers() && !n.loading() }
 
 func (n *Node) isPrimary() bool { return n.self.isPrimary() }
 
-// all are the lines of the table, sorted by id: a fixed order makes a run repeatable.
+// all are the lines of the table, its own first.
 func (n *Node) all() []*peer {
-	lines := append(n.others(), n.self)
-	slices.SortFunc(lines, byID)
-	return lines
-}
-
-// others are the lines of the table but its own.
-func (n *Node) others() []*peer {
-	return slices.SortedFunc(maps.Values(n.peers), byID)
-}
-
-func byID(a, b *peer) int {
-	switch {
-	case a.id < b.id:
-		return -1
-	case a.id > b.id:
-		return 1
+	if n.lines == nil {
+		// A fixed order makes a run repeatable.
+		n.lines = append([]*peer{n.self}, slices.SortedFunc(maps.Values(n.peers), byID)...)
 	}
-	return 0
+	return n.lines
+}
+
+// others are the lines of the table but its own, sorted by id.
+func (n *Node) others() []*peer { return n.all()[1:] }
+
+func byID(a, b *peer) int { return strings.Compare(string(a.id), string(b.id)) }
+
+func (n *Node) add(p *peer) {
+	p.createdAt, p.heardAt = n.cluster.now, n.cluster.now
+	p.reports = map[valkey.NodeID]time.Duration{}
+	n.peers[p.id], n.lines = p, nil
+}
+
+func (n *Node) remove(id valkey.NodeID) {
+	delete(n.peers, id)
+	n.lines = nil
 }
 
 // find is the line of that id, its own included, handshakes not.

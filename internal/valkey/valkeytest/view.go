@@ -2,6 +2,7 @@ package valkeytest
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"valkey.io/valkey-operator/internal/valkey"
@@ -16,9 +17,11 @@ func (n *Node) view() valkey.View {
 	}
 }
 
+// table lists by id: real tables are in no order, so nobody may count on its
+// own line being the first.
 func (n *Node) table() valkey.NodeTable {
 	var table valkey.NodeTable
-	for _, p := range n.all() {
+	for _, p := range slices.SortedFunc(slices.Values(n.all()), byID) {
 		table.Nodes = append(table.Nodes, n.entry(p))
 	}
 	return table
