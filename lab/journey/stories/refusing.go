@@ -1,0 +1,162 @@
+package stories
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"valkey.io/valkey-operator/lab/journey/contract"
+	"valkey.io/valkey-operator/lab/journey/stage"
+)
+
+func refusing() []Journey {
+	return []Journey{
+		{
+			Name:  "class-cannot-expand",
+			Story: "A class that cannot expand: a clear reason, the cluster stays Ready, going back clears it",
+			Play:  classCannotExpand,
+		},
+		{
+			Name:  "quota-refuses-growth",
+			Story: "A quota that refuses growth: a clear reason, the cluster stays Ready, more quota lets the growth go on",
+			Play:  quotaRefusesGrowth,
+		},
+		{
+			Name:  "not-yet",
+			Story: "What cannot be changed on a live cluster yet is refused, field by field, and touches nothing",
+			Play:  notYet,
+		},
+	}
+}
+
+func classCannotExpand(s *stage.Stage) {
+	spec := persistent(1, 1)
+	spec.Class = fixedClass(s)
+	c := s.Create(spec)
+	c.AwaitReady()
+	before, claims := c.Snapshot(), claimVersions(c)
+	c.Resize("128Mi")
+	told := c.AwaitCondition("StorageReady", metav1.ConditionFalse, "StorageClassNotExpandable", readyLimit)
+	s.Expect(strings.Contains(told.Message, spec.Class), "the message does not name class %s: %s", spec.Class, told.Message)
+	expectStillReady(c)
+	s.Expect(strings.Contains(c.Kubectl("get", "events"), "VolumeExpansionBlocked"), "there is no event VolumeExpansionBlocked")
+	s.Expect(claimVersions(c) == claims, "a claim was touched")
+	c.Resize("64Mi")
+	c.AwaitCondition("StorageReady", metav1.ConditionTrue, "", readyLimit)
+	c.AwaitReady()
+	expectUntouched(c, before)
+}
+
+// fixedClass makes a copy of the class in use that does not allow expansion.
+func fixedClass(s *stage.Stage) string {
+	classes := s.Typed.StorageV1().StorageClasses()
+	origin, err := classes.Get(s.Context(), className(s), metav1.GetOptions{})
+	s.NoError(err, "reading the storage class")
+	no := false
+	copied := &storagev1.StorageClass{
+		ObjectMeta:  metav1.ObjectMeta{Name: s.Namespace + "-fixed"},
+		Provisioner: origin.Provisioner, Parameters: origin.Parameters, ReclaimPolicy: origin.ReclaimPolicy,
+		MountOptions: origin.MountOptions, VolumeBindingMode: origin.VolumeBindingMode, AllowVolumeExpansion: &no,
+	}
+	drop := func(ctx context.Context) error {
+		_, err := s.TryKubectl("delete", "storageclass", copied.Name, "--ignore-not-found")
+		return err
+	}
+	s.NoError(drop(s.Context()), "removing an old class")
+	_, err = classes.Create(s.Context(), copied, metav1.CreateOptions{})
+	s.NoError(err, "making a class that cannot expand")
+	s.Cleanup(drop)
+	return copied.Name
+}
+
+// className is the class that the world's volumes are made in.
+func className(s *stage.Stage) string {
+	if s.StorageClass != "" {
+		return s.StorageClass
+	}
+	all, err := s.Typed.StorageV1().StorageClasses().List(s.Context(), metav1.ListOptions{})
+	s.NoError(err, "listing storage classes")
+	for _, class := range all.Items {
+		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
+			return class.Name
+		}
+	}
+	s.Fail("the cluster has no default StorageClass; name one with --storage-class")
+	return ""
+}
+
+func quotaRefusesGrowth(s *stage.Stage) {
+	c := s.Create(persistent(1, 1))
+	c.AwaitReady()
+	before := c.Snapshot()
+	s.Apply(quota("200Mi"))
+	s.Await("the quota to count", readyLimit, func() (bool, string) {
+		used := s.Kubectl("get", "resourcequota", "small", "-o", `jsonpath={.status.used.requests\.storage}`)
+		return used == "128Mi", "used " + used
+	})
+	c.Resize("256Mi")
+	told := c.AwaitCondition("StorageReady", metav1.ConditionFalse, "QuotaExceeded", readyLimit)
+	s.Expect(strings.Contains(told.Message, "small"), "the message does not name the quota: %s", told.Message)
+	expectStillReady(c)
+	s.Say("raising the quota")
+	s.Apply(quota("1Gi"))
+	awaitGrown(c, "256Mi")
+	expectUntouched(c, before)
+}
+
+func quota(storage string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: small}\nspec: {hard: {requests.storage: %s}}\n", storage)
+}
+
+// notYetEdits are the edits that a live persistent cluster refuses; the value
+// is a word that the refusal must have.
+var notYetEdits = map[string]string{
+	`{"spec":{"shards":2}}`:                                                 "shards",
+	`{"spec":{"replicas":2}}`:                                               "replicas",
+	`{"spec":{"image":"valkey/valkey:8.0"}}`:                                "image",
+	`{"spec":{"imagePullPolicy":"Always"}}`:                                 "imagePullPolicy",
+	`{"spec":{"imagePullSecrets":[{"name":"registry"}]}}`:                   "imagePullSecrets",
+	`{"spec":{"workloadType":"Deployment"}}`:                                "workloadType",
+	`{"spec":{"config":{"maxmemory-policy":"allkeys-lru"}}}`:                "config",
+	`{"spec":{"resources":{"requests":{"memory":"64Mi"}}}}`:                 "resources",
+	`{"spec":{"scheduling":{"nodeSelector":{"disk":"fast"}}}}`:              "scheduling",
+	`{"spec":{"volumePermissions":true}}`:                                   "volumePermissions",
+	`{"spec":{"storage":{"enabled":false}}}`:                                "enabled",
+	`{"spec":{"storage":null}}`:                                             "storage",
+	`{"spec":{"storage":{"storageClassName":"another"}}}`:                   "storageClassName",
+	`{"spec":{"storage":{"accessModes":["ReadWriteOncePod"]}}}`:             "accessModes",
+	`{"spec":{"storage":{"durability":{"fsync":"always"}}}}`:                "durability",
+	`{"spec":{"storage":{"size":"-1Gi"}}}`:                                  "size",
+	`{"spec":{"storage":{"size":null}}}`:                                    "size",
+	`{"spec":{"users":[{"name":"_mine","nopass":true}]}}`:                   "users",
+	`{"spec":{"users":[{"name":"app"}]}}`:                                   "passwordSecret",
+	`{"spec":{"users":[{"name":"app","nopass":true,"permissions":">pw"}]}}`: "permissions",
+}
+
+func notYet(s *stage.Stage) {
+	c := s.Create(persistent(1, 0))
+	c.AwaitReady()
+	before, generation := c.Snapshot(), c.Get().Metadata.Generation
+	for _, edit := range sorted(notYetEdits) {
+		err := c.TryPatch(edit)
+		s.Expect(err != nil, "the edit %s was accepted", edit)
+		s.Expect(strings.Contains(err.Error(), notYetEdits[edit]), "the refusal of %s does not name %q: %v", edit, notYetEdits[edit], err)
+	}
+	s.Say("%d edits were refused, each naming its field", len(notYetEdits))
+	s.Expect(c.Get().Metadata.Generation == generation, "the spec has changed")
+	expectUntouched(c, before)
+	s.Expect(contract.Cluster.Ready(c.Get()), "the cluster is not Ready")
+}
+
+func sorted(edits map[string]string) []string {
+	keys := make([]string, 0, len(edits))
+	for k := range edits {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
