@@ -262,7 +262,10 @@ func TestWorkloadTrack(t *testing.T) {
 			outcome{Rule: "podReady", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},
 		},
 		"a server that loads": {
-			func(in *Input) { in.State.Pods[0].Ready = false; in.State.Agent.Value.NotReady = "the server is loading" },
+			func(in *Input) {
+				in.State.Pods[0].Ready = false
+				in.State.Agent.Value.NotReady = "the server is loading"
+			},
 			outcome{Rule: "podReady", Hold: plan.Wait, Reason: v1alpha1.ReasonMembersStarting},
 		},
 		"a member that its agent holds": {

@@ -128,6 +128,7 @@ func (w *world) kubelet() {
 func (w *world) settle(t *rapid.T) bool {
 	const passes = 40
 	for range passes {
+		w.tick()
 		made := Make(w.in)
 		again := Make(w.in)
 		if got, want := actionsOf(again), actionsOf(made); !slices.Equal(got, want) {
@@ -139,7 +140,6 @@ func (w *world) settle(t *rapid.T) bool {
 		if made.Settled() {
 			return true
 		}
-		w.tick()
 	}
 	return false
 }
