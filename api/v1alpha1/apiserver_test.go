@@ -120,12 +120,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// cluster is a ValkeyCluster called demo with a spec in YAML.
-func cluster(t *testing.T, spec string) *unstructured.Unstructured {
-	t.Helper()
-	return object(t, "ValkeyCluster", "demo", spec)
-}
-
+// object is an object of this group with a spec in YAML.
 func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	parsed := parse(t, "spec: "+spec)
