@@ -60,8 +60,28 @@ func (a Applier) patch(ctx context.Context, target client.Object, kind types.Pat
 	}
 	target.SetNamespace(a.Namespace)
 	err = a.Client.Patch(ctx, target, client.RawPatch(kind, body), client.FieldOwner(name.FieldManager))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if stale(err) {
 		return fmt.Errorf("%w: %w", ErrStale, err)
 	}
 	return refused(err)
+}
+
+// stale says whether an error means that the object is not the one that was
+// observed: changed, gone, or (its UID is another one, which a patch cannot
+// change) made anew.
+func stale(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || (apierrors.IsInvalid(err) && aboutUID(err))
+}
+
+func aboutUID(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
 }

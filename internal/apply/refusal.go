@@ -35,8 +35,10 @@ func Refusal(err error) (reason, message string, ok bool) {
 	text := status.Status().Message
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonForbidden:
-		reason = forbidden(text)
-		return reason, text, reason != ""
+		if reason = forbidden(text); reason == "" {
+			return "", "", false
+		}
+		return reason, text, true
 	case metav1.StatusReasonInvalid:
 		return invalid(text), text, true
 	default:
