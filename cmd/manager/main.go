@@ -107,7 +107,6 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	consistent := true
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Metrics:                       server.Options{BindAddress: o.metricsAddr},
@@ -117,9 +116,6 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		LeaderElectionNamespace:       o.leaderElectNS,
 		LeaderElectionReleaseOnCancel: true,
 		Cache:                         cacheOptions(o.namespace),
-		// A pass sees what the pass before it wrote. Rules do not depend on
-		// it; it saves them from doing things twice.
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the manager: %w", err)
