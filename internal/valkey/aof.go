@@ -62,25 +62,18 @@ func ParseAOFManifest(text string) (AOFManifest, error) {
 			continue
 		}
 		file, err := parseAOFFile(line)
-		if err == nil {
-			err = manifest.add(file)
+		if _, has := manifest.Base(); err == nil && has && file.Kind == AOFBase {
+			err = errors.New("a second base")
 		}
 		if err != nil {
 			return AOFManifest{}, fmt.Errorf("AOF manifest, line %d: %w", number+1, err)
 		}
+		manifest.Files = append(manifest.Files, file)
 	}
 	if len(manifest.Files) == 0 {
 		return AOFManifest{}, errors.New("AOF manifest: no file in it")
 	}
 	return manifest, nil
-}
-
-func (m *AOFManifest) add(file AOFFile) error {
-	if _, has := m.Base(); has && file.Kind == AOFBase {
-		return errors.New("a second base")
-	}
-	m.Files = append(m.Files, file)
-	return nil
 }
 
 // parseAOFFile reads pairs of a word and a value; words it does not know belong

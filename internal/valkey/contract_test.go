@@ -11,14 +11,24 @@ import (
 // bench is a set of servers that the contract is held against: the ones in
 // memory here, real ones in servers_test.go. Servers go by their number.
 type bench interface {
-	add(t *testing.T, count int)
+	processes
+	clock
 	connect(t *testing.T, server int) link
 	place(server int) (host string, port int)
+	write(t *testing.T, key string)
+}
+
+// processes come and go.
+type processes interface {
+	add(t *testing.T, count int)
 	kill(t *testing.T, server int)
 	// silence makes a running server answer nothing any more.
 	silence(t *testing.T, server int)
 	start(t *testing.T, server int, how restart)
-	write(t *testing.T, key string)
+}
+
+// clock is real or virtual.
+type clock interface {
 	// until waits for a condition, and fails the test when it never holds.
 	until(t *testing.T, what string, holds func() bool)
 	// linger lets several node timeouts pass.
@@ -100,10 +110,11 @@ func (r rig) refused(server int, command func(link) error) {
 	}
 }
 
-func (r rig) meet(from, to int) {
+// greet makes server 0 greet another one.
+func (r rig) greet(server int) {
 	r.Helper()
-	host, port := r.place(to)
-	r.do(from, func(l link) error { return l.Meet(r.ctx(), host, port, 0) })
+	host, port := r.place(server)
+	r.do(0, func(l link) error { return l.Meet(r.ctx(), host, port, 0) })
 }
 
 func (r rig) replicate(replica, primary int) {
@@ -122,7 +133,7 @@ func (r rig) acquainted(count int) {
 	r.Helper()
 	r.add(r.T, count)
 	for i := 1; i < count; i++ {
-		r.meet(0, i)
+		r.greet(i)
 	}
 	r.until(r.T, "everyone knows everyone", func() bool {
 		for i := range count {
@@ -180,21 +191,21 @@ func (r rig) untilServing(members int) {
 	})
 }
 
-func (r rig) untilRole(server int, role valkey.Role) {
+func (r rig) untilPromoted(server int) {
 	r.Helper()
-	r.until(r.T, fmt.Sprintf("server %d is %s", server, role), func() bool {
+	r.until(r.T, fmt.Sprintf("server %d is a primary", server), func() bool {
 		view := r.view(server)
 		entry, _ := view.Myself()
-		return view.Info.Role == role && entry.Flags.Primary == (role == valkey.RolePrimary)
+		return view.Info.Role == valkey.RolePrimary && entry.Flags.Primary
 	})
 }
 
-// untilFollows waits until the server is a replica with everything of that primary.
-func (r rig) untilFollows(server, primary int) {
+// untilDemoted waits until server 0, once a primary, has all that its successor has.
+func (r rig) untilDemoted(successor int) {
 	r.Helper()
-	id := r.id(primary)
-	r.until(r.T, fmt.Sprintf("server %d follows server %d", server, primary), func() bool {
-		view := r.view(server)
+	id := r.id(successor)
+	r.until(r.T, fmt.Sprintf("server 0 follows server %d", successor), func() bool {
+		view := r.view(0)
 		entry, _ := view.Myself()
 		link := view.Info.Replication.Primary
 		return entry.PrimaryID == id && link != nil && link.Up && !link.SyncInProgress
@@ -222,6 +233,7 @@ func (r rig) keysOf(servers ...int) int64 {
 }
 
 func holdContract(t *testing.T, open func(*testing.T) bench) {
+	t.Helper()
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

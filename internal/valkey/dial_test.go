@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -23,11 +24,11 @@ func scripted(t *testing.T, answer string) Target {
 // listen is closed when the test ends.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	return listener
 }
 
@@ -47,7 +48,7 @@ func answering(t *testing.T, listener net.Listener, answer string) Target {
 
 // serve answers once per line that begins a command: "*" and the number of its words.
 func serve(conn net.Conn, answer string) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "*") {
@@ -109,7 +110,7 @@ func TestConnNeverConnectsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first.Close()
+	_ = first.Close()
 	if _, err := dial(t.Context(), target.Address, &net.Dialer{}, nil); !errors.Is(err, errNoSecondConnection) {
 		t.Errorf("the second dial: %v", err)
 	}
@@ -124,7 +125,7 @@ func TestShutdownOfASilentServerIsNoSuccess(t *testing.T) {
 		if err != nil {
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		_, _ = conn.Write([]byte("+OK\r\n"))
 		<-t.Context().Done()
 	}()
@@ -142,7 +143,7 @@ func TestShutdownOfASilentServerIsNoSuccess(t *testing.T) {
 
 func TestDialSpeaksTLS(t *testing.T) {
 	t.Parallel()
-	// The test server of net/http has a certificate for 127.0.0.1 and a client that trusts it.
+	// The test server of net/http has a certificate for 127.0.0.1.
 	source := httptest.NewTLSServer(http.NotFoundHandler())
 	defer source.Close()
 	listener := tls.NewListener(listen(t), &tls.Config{Certificates: source.TLS.Certificates})
@@ -151,7 +152,9 @@ func TestDialSpeaksTLS(t *testing.T) {
 		conn.Close()
 		t.Error("a server with TLS took a connection without")
 	}
-	target.TLS = source.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(source.Certificate())
+	target.TLS = &tls.Config{RootCAs: trusted}
 	conn, err := Dial(t.Context(), target)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package valkey
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -53,13 +54,5 @@ func IsMisconf(err error) bool { return hasCode(err, "MISCONF") }
 
 func hasCode(err error, codes ...string) bool {
 	var reply *ReplyError
-	if !errors.As(err, &reply) {
-		return false
-	}
-	for _, code := range codes {
-		if reply.Code == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &reply) && slices.Contains(codes, reply.Code)
 }

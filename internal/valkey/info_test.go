@@ -154,21 +154,28 @@ func TestViewOfAnswers(t *testing.T) {
 			if (err != nil) != test.failed {
 				t.Fatalf("error %v", err)
 			}
-			if _, known := view.MyID(); known != test.known || view.TableKnown != test.known || view.ClusterKnown != test.known {
-				t.Errorf("known: id %v, table %v, cluster %v", known, view.TableKnown, view.ClusterKnown)
+			_, idKnown := view.MyID()
+			want := []bool{test.known, test.known, test.known}
+			if diff := cmp.Diff(want, []bool{idKnown, view.TableKnown, view.ClusterKnown}); diff != "" {
+				t.Error(diff)
 			}
-			stored, err := json.Marshal(view)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var read View
-			if err := json.Unmarshal(stored, &read); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(view, read); diff != "" {
-				t.Errorf("a stored view reads back differently: %s", diff)
-			}
+			checkStored(t, view)
 		})
+	}
+}
+
+func checkStored(t *testing.T, view View) {
+	t.Helper()
+	stored, err := json.Marshal(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read View
+	if err := json.Unmarshal(stored, &read); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(view, read); diff != "" {
+		t.Errorf("a stored view reads back differently: %s", diff)
 	}
 }
 

@@ -123,7 +123,7 @@ func ParseNodeTable(text string) (NodeTable, error) {
 		if len(fields) == 0 {
 			continue
 		}
-		if err := table.addLine(fields); err != nil {
+		if err := addLine(&table, fields); err != nil {
 			return NodeTable{}, fmt.Errorf("node table, line %d: %w", number+1, err)
 		}
 	}
@@ -133,7 +133,7 @@ func ParseNodeTable(text string) (NodeTable, error) {
 	return table, nil
 }
 
-func (t *NodeTable) addLine(fields []string) error {
+func addLine(t *NodeTable, fields []string) error {
 	if fields[0] == "vars" {
 		vars, err := parseVars(fields[1:])
 		t.Vars = &vars

@@ -15,11 +15,11 @@ const (
 )
 
 // sample is a file that a real server gave.
-func sample(t testing.TB, name string) string {
-	t.Helper()
+func sample(tb testing.TB, name string) string {
+	tb.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(text)
 }

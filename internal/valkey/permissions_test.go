@@ -115,9 +115,19 @@ func mayWork(t *testing.T, conn *valkey.Conn) {
 func mayNot(t *testing.T, conn *valkey.Conn) {
 	t.Helper()
 	for _, words := range [][]string{
-		{"GET", "key"}, {"SET", "key", "value"}, {"FLUSHALL"}, {"KEYS", "*"}, {"SCAN", "0"},
-		{"CLUSTER", "RESET"}, {"CLUSTER", "FLUSHSLOTS"}, {"CONFIG", "REWRITE"}, {"LATENCY", "RESET"},
-		{"EVAL", "return 1", "0"}, {"PUBLISH", "channel", "message"}, {"ACL", "LIST"}, {"REPLICAOF", "NO", "ONE"},
+		{"GET", "key"},
+		{"SET", "key", "value"},
+		{"FLUSHALL"},
+		{"KEYS", "*"},
+		{"SCAN", "0"},
+		{"CLUSTER", "RESET"},
+		{"CLUSTER", "FLUSHSLOTS"},
+		{"CONFIG", "REWRITE"},
+		{"LATENCY", "RESET"},
+		{"EVAL", "return 1", "0"},
+		{"PUBLISH", "channel", "message"},
+		{"ACL", "LIST"},
+		{"REPLICAOF", "NO", "ONE"},
 	} {
 		if _, err := conn.Raw(t.Context(), words...); !valkey.IsNoPerm(err) {
 			t.Errorf("%v: %v", words, err)

@@ -18,7 +18,7 @@ var scenarios = map[string]func(rig){
 		r.kill(r.T, 1)
 		r.add(r.T, 1)
 		r.kill(r.T, 2)
-		r.meet(0, 2)
+		r.greet(2)
 		r.until(r.T, "the handshake is given up", func() bool { return len(r.view(0).Table.Nodes) == 2 })
 	},
 	"greeting what is no address is refused": func(r rig) {
@@ -52,7 +52,7 @@ var scenarios = map[string]func(rig){
 		for i := range 2 {
 			r.do(i, func(l link) error { return l.AddSlots(r.ctx(), valkey.AllSlots()) })
 		}
-		r.meet(0, 1)
+		r.greet(1)
 		r.until(r.T, "both name one owner", func() bool {
 			a, b := r.view(0).Table, r.view(1).Table
 			ownerA, foundA := a.Owner(7)
@@ -63,7 +63,7 @@ var scenarios = map[string]func(rig){
 	"nobody can replicate a stranger, itself or a replica": func(r rig) {
 		r.formed(1, 1)
 		r.add(r.T, 1)
-		r.meet(0, 2)
+		r.greet(2)
 		r.until(r.T, "all three know one another", func() bool { return isWhole(r.view(2), 3) && len(r.view(2).Table.ReplicasOf(r.id(0))) == 1 })
 		for _, id := range []valkey.NodeID{valkey.NodeID(sampleID), r.id(2), r.id(1)} {
 			r.refused(2, func(l link) error { return l.Replicate(r.ctx(), id) })
@@ -116,8 +116,8 @@ var scenarios = map[string]func(rig){
 		if err := r.failover(3, valkey.Graceful); err != nil {
 			r.Fatal(err)
 		}
-		r.untilRole(3, valkey.RolePrimary)
-		r.untilFollows(0, 3)
+		r.untilPromoted(3)
+		r.untilDemoted(3)
 		after, _ := r.view(3).Myself()
 		if after.ConfigEpoch <= before.ConfigEpoch || !after.Slots.Equal(before.Slots) {
 			r.Errorf("before %+v, after %+v", before, after)
@@ -132,8 +132,8 @@ var scenarios = map[string]func(rig){
 		if err := r.failover(1, valkey.Graceful); err != nil {
 			r.Fatal(err)
 		}
-		r.untilRole(1, valkey.RolePrimary)
-		r.untilFollows(0, 1)
+		r.untilPromoted(1)
+		r.untilDemoted(1)
 	},
 	"a primary refuses every kind of failover": func(r rig) {
 		r.formed(1, 1)
@@ -156,15 +156,15 @@ var scenarios = map[string]func(rig){
 		if err := r.failover(3, valkey.Force); err != nil {
 			r.Fatal(err)
 		}
-		r.untilRole(3, valkey.RolePrimary)
+		r.untilPromoted(3)
 	},
 	"a dead primary is replaced and comes back as a replica": func(r rig) {
 		r.formed(3, 1)
 		r.writeSome(0, 1, 2)
 		r.kill(r.T, 0)
-		r.untilRole(3, valkey.RolePrimary)
+		r.untilPromoted(3)
 		r.start(r.T, 0, same)
-		r.untilFollows(0, 3)
+		r.untilDemoted(3)
 		r.untilServing(6)
 	},
 	"without a majority nobody is elected and a takeover works": func(r rig) {
@@ -182,9 +182,9 @@ var scenarios = map[string]func(rig){
 		if err := r.failover(1, valkey.Takeover); err != nil {
 			r.Fatal(err)
 		}
-		r.untilRole(1, valkey.RolePrimary)
+		r.untilPromoted(1)
 		r.start(r.T, 0, same)
-		r.untilFollows(0, 1)
+		r.untilDemoted(1)
 	},
 	"one greeting each heals a cluster whose servers all moved": func(r rig) {
 		r.formed(3, 0)
@@ -200,8 +200,8 @@ var scenarios = map[string]func(rig){
 		if r.view(0).Cluster.StateOK {
 			r.Error("servers that cannot know one another's addresses serve")
 		}
-		r.meet(0, 1)
-		r.meet(0, 2)
+		r.greet(1)
+		r.greet(2)
 		r.untilServing(3)
 		for i, id := range ids {
 			if r.id(i) != id {

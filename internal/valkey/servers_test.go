@@ -98,6 +98,7 @@ func (m *metal) add(t *testing.T, count int) {
 // anyHost is one of some sixteen million addresses, so that tests that run at
 // the same time do not meet.
 func anyHost() string {
+	//nolint:gosec // any address will do
 	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 }
 
@@ -108,7 +109,7 @@ func (m *metal) run(t *testing.T, p *process, extra ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	// With fsync every second a killed server may lose what it acknowledged while
 	// an fsync was under way: it puts off its writes for that long.
 	words := []string{
@@ -117,7 +118,7 @@ func (m *metal) run(t *testing.T, p *process, extra ...string) {
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--repl-diskless-sync-delay", "0",
 	}
 	words = append(words, m.settings...)
-	p.command = exec.Command(m.program, append(words, extra...)...)
+	p.command = exec.Command(m.program, append(words, extra...)...) //nolint:gosec,noctx // the program is what the tester named; cleanUp ends it
 	p.command.Stdout, p.command.Stderr = log, log
 	// Should the test itself be killed, its servers go with it.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -150,6 +151,7 @@ func (p *process) kill() {
 
 // cleanUp ends the process, and shows the end of its log when the test failed.
 func (p *process) cleanUp(t *testing.T) {
+	t.Helper()
 	p.kill()
 	if !t.Failed() {
 		return

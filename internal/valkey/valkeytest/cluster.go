@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ func New(options Options) *Cluster {
 	}
 	return &Cluster{
 		options: options,
-		random:  rand.New(rand.NewPCG(options.Seed, 1)),
+		random:  rand.New(rand.NewPCG(options.Seed, 1)), //nolint:gosec // runs must be repeatable, nothing is secret
 		acked:   map[string]string{},
 	}
 }
@@ -140,8 +141,8 @@ func (c *Cluster) Settle() {
 	last, since := "", c.now
 	for limit := c.now + time.Hour; c.now < limit; {
 		c.step()
-		if print := c.fingerprint(); print != last || c.loading() {
-			last, since = print, c.now
+		if now := c.fingerprint(); now != last || c.loading() {
+			last, since = now, c.now
 		}
 		if c.now-since > c.quietTime() {
 			return
@@ -155,13 +156,13 @@ func (c *Cluster) loading() bool {
 }
 
 func (c *Cluster) fingerprint() string {
-	text := ""
+	var text strings.Builder
 	for _, n := range c.nodes {
 		if n.answers() {
-			text += fmt.Sprintln(n.table(), n.link.up, n.offset, n.keys())
+			fmt.Fprintln(&text, n.table(), n.link.up, n.offset, n.keys())
 		}
 	}
-	return text
+	return text.String()
 }
 
 // at is the server that a connection to the address reaches.

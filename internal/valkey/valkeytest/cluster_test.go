@@ -13,7 +13,7 @@ import (
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
-func connect(t testing.TB, n *Node) *Conn {
+func connect(t *testing.T, n *Node) *Conn {
 	t.Helper()
 	conn, err := n.cluster.Connect(t.Context(), valkey.Target{Address: n.Address()})
 	if err != nil {
@@ -22,7 +22,7 @@ func connect(t testing.TB, n *Node) *Conn {
 	return conn
 }
 
-func write(t testing.TB, c *Cluster, count int) {
+func write(t *testing.T, c *Cluster, count int) {
 	t.Helper()
 	for i := range count {
 		if err := c.Write(fmt.Sprint("key-", i), "value"); err != nil {
@@ -48,18 +48,23 @@ func TestFormedServesInAllShapes(t *testing.T) {
 			write(t, c, 100)
 			c.Settle()
 			for i, n := range c.Nodes() {
-				view := n.View()
-				if !view.Cluster.StateOK || view.Cluster.Size != shape.shards {
-					t.Errorf("node %d says %+v", i, view.Cluster)
-				}
-				if isFirst := i%(shape.replicas+1) == 0; isFirst != (view.Info.Role == valkey.RolePrimary) {
-					t.Errorf("node %d is %s", i, view.Info.Role)
-				}
-				if view.Info.Role == valkey.RolePrimary && len(view.Info.Replication.Replicas) != shape.replicas {
-					t.Errorf("node %d has replicas %v", i, view.Info.Replication.Replicas)
-				}
+				isFirst := i%(shape.replicas+1) == 0
+				checkMember(t, n.View(), shape.shards, shape.replicas, isFirst)
 			}
 		})
+	}
+}
+
+func checkMember(t *testing.T, view valkey.View, shards, replicas int, isFirst bool) {
+	t.Helper()
+	if !view.Cluster.StateOK || view.Cluster.Size != shards {
+		t.Errorf("it says %+v", view.Cluster)
+	}
+	if isFirst != (view.Info.Role == valkey.RolePrimary) {
+		t.Errorf("first of its shard: %v, role %s", isFirst, view.Info.Role)
+	}
+	if isFirst && len(view.Info.Replication.Replicas) != replicas {
+		t.Errorf("it has the replicas %v", view.Info.Replication.Replicas)
 	}
 }
 

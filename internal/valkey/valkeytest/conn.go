@@ -67,13 +67,15 @@ func (c *Cluster) Connect(ctx context.Context, target valkey.Target) (*Conn, err
 
 // Close ends the connection.
 func (c *Conn) Close() {
-	defer c.node.lock()()
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
 	c.closed = true
 }
 
 // View looks at the server, also while it loads.
 func (c *Conn) View(ctx context.Context) (valkey.View, error) {
-	defer c.node.lock()()
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
 	if err := c.alive(ctx); err != nil {
 		return valkey.View{}, err
 	}
@@ -109,7 +111,8 @@ func (c *Conn) do(ctx context.Context, command string, effect func(*Node) error)
 }
 
 func (c *Conn) perform(ctx context.Context, effect func(*Node) error) error {
-	defer c.node.lock()()
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
 	if err := c.alive(ctx); err != nil {
 		return err
 	}
@@ -228,7 +231,8 @@ func (c *Conn) BumpEpoch(ctx context.Context) error {
 
 // ConfigGet is what ConfigSet stored since the process began.
 func (c *Conn) ConfigGet(ctx context.Context, name string) (value string, known bool, err error) {
-	defer c.node.lock()()
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
 	if err := c.alive(ctx); err != nil {
 		return "", false, err
 	}

@@ -95,38 +95,44 @@ func (p *peer) votes() bool { return p.isPrimary() && !p.slots.IsEmpty() }
 
 // ID is the node id that the server has now.
 func (n *Node) ID() valkey.NodeID {
-	defer n.lock()()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
 	return n.self.id
 }
 
 // Address is where the server listens, or listened last.
 func (n *Node) Address() string {
-	defer n.lock()()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
 	return n.address.String()
 }
 
 // Running tells whether the process is there.
 func (n *Node) Running() bool {
-	defer n.lock()()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
 	return n.running
 }
 
 // View is what the server would say now, whether it can be asked or not.
 func (n *Node) View() valkey.View {
-	defer n.lock()()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
 	return n.view()
 }
 
 // Kill ends the process. The volume keeps what it holds.
 func (n *Node) Kill() {
-	defer n.lock()()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
 	n.running = false
 }
 
 // Start runs the process again. It panics when it runs already or when the
 // address is taken.
 func (n *Node) Start(start Start) {
-	defer n.lock()()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
 	if n.running {
 		panic("valkeytest: the server runs already")
 	}
@@ -144,19 +150,16 @@ func (n *Node) Start(start Start) {
 // Silence makes the server take connections and answer nothing, to clients
 // and servers, as one that is stopped by a signal or cut off.
 func (n *Node) Silence(silent bool) {
-	defer n.lock()()
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
 	n.silent = silent
 }
 
 // Lag makes a replica stay connected and stop applying what its primary sends.
 func (n *Node) Lag(lagging bool) {
-	defer n.lock()()
-	n.lagging = lagging
-}
-
-func (n *Node) lock() (unlock func()) {
 	n.cluster.mu.Lock()
-	return n.cluster.mu.Unlock
+	defer n.cluster.mu.Unlock()
+	n.lagging = lagging
 }
 
 func (n *Node) blank() {

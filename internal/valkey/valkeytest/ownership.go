@@ -92,19 +92,18 @@ func (n *Node) partEpochs(from *Node) {
 	n.self.epoch = n.currentEpoch
 }
 
-// bumpEpoch takes a higher epoch than anyone is known to have, asking nobody.
-// It tells whether that was needed.
-func (n *Node) bumpEpoch() bool {
+// bumpEpoch takes a higher epoch than anyone is known to have, asking nobody,
+// unless its own is the highest already.
+func (n *Node) bumpEpoch() {
 	highest := n.currentEpoch
 	for _, p := range n.all() {
 		highest = max(highest, p.epoch)
 	}
 	if n.self.epoch != 0 && n.self.epoch == highest {
-		return false
+		return
 	}
 	n.currentEpoch = highest + 1
 	n.self.epoch = n.currentEpoch
-	return true
 }
 
 // owned are the slots that have an owner by this server's table.

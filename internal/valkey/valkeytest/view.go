@@ -102,7 +102,8 @@ func (n *Node) primaryLink() *valkey.PrimaryLink {
 func (n *Node) replicaLinks() []valkey.ReplicaLink {
 	var links []valkey.ReplicaLink
 	for _, replica := range n.cluster.nodes {
-		if !replica.onBus() || replica.isPrimary() || replica.source() != n || !(replica.link.up || replica.link.syncing) {
+		connected := replica.link.up || replica.link.syncing
+		if !connected || !replica.onBus() || replica.isPrimary() || replica.source() != n {
 			continue
 		}
 		link := valkey.ReplicaLink{
