@@ -11,7 +11,6 @@ import (
 	"valkey.io/valkey-operator/lab/internal/footprint"
 	"valkey.io/valkey-operator/lab/internal/home"
 	"valkey.io/valkey-operator/lab/internal/images"
-	"valkey.io/valkey-operator/lab/internal/preflight"
 )
 
 func upCommand(h home.Home) *cobra.Command {
@@ -21,10 +20,10 @@ func upCommand(h home.Home) *cobra.Command {
 		Short: "Start what does not run yet, and wait until it is ready",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := preflight.This().Check(); err != nil {
+			lab := theCluster(h)
+			if err := lab.Check(o.Port); err != nil {
 				return err
 			}
-			lab := theCluster(h)
 			if err := h.Prepare(); err != nil {
 				return err
 			}

@@ -114,7 +114,7 @@ func (c Cluster) Down(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	if err := c.stopNodes(ctx); err != nil {
+	if err := c.stopNodes(ctx, stopGrace); err != nil {
 		return err
 	}
 	if err := c.record("hub").End(ctx, stopGrace); err != nil {
@@ -124,11 +124,11 @@ func (c Cluster) Down(ctx context.Context) error {
 }
 
 // stopNodes stops all nodes at the same time.
-func (c Cluster) stopNodes(ctx context.Context) error {
+func (c Cluster) stopNodes(ctx context.Context, grace time.Duration) error {
 	nodes := c.nodes()
 	results := make(chan error, len(nodes))
 	for _, n := range nodes {
-		go func() { results <- c.stopNode(ctx, n, stopGrace) }()
+		go func() { results <- c.stopNode(ctx, n, grace) }()
 	}
 	var first error
 	for range nodes {

@@ -128,14 +128,37 @@ func (c Cluster) waitNodes(ctx context.Context, nodes []int) error {
 	return nil
 }
 
+// Check says in a sentence why Up cannot start this lab now, before anything
+// that takes long is done for it.
+func (c Cluster) Check(port int) error {
+	if err := preflight.This().Check(); err != nil {
+		return err
+	}
+	if c.record("hub").Pid() != 0 {
+		return nil
+	}
+	lock, err := claim(lockName)
+	if err != nil {
+		return err
+	}
+	lock.Close()
+	portal, err := openPortal(port)
+	if err != nil {
+		return err
+	}
+	portal.Close()
+	return preflight.ProbeNetwork()
+}
+
 func (c Cluster) startHub(ctx context.Context, port int) error {
 	if c.record("hub").Pid() != 0 {
 		return nil
 	}
-	c.Say("starting the control plane")
-	if err := preflight.ProbeNetwork(); err != nil {
+	// Nodes that outlived their hub have lost its bridge.
+	if err := c.stopNodes(ctx, 0); err != nil {
 		return err
 	}
+	c.Say("starting the control plane")
 	lock, err := claim(lockName)
 	if err != nil {
 		return err

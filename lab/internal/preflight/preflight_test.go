@@ -32,12 +32,14 @@ func TestCheck(t *testing.T) {
 		change func(*Machine)
 		want   string // "" lets it run
 	}{
-		"a fit machine may run a lab": {func(*Machine) {}, ""},
-		"another system is refused":   {func(m *Machine) { m.OS = "darwin" }, "the lab needs Linux, this is darwin"},
-		"a plain user is refused":     {func(m *Machine) { m.UID = 1000 }, "the lab needs root"},
+		"a fit machine may run a lab":                    {func(*Machine) {}, ""},
+		"another system is refused":                      {func(m *Machine) { m.OS = "darwin" }, "the lab needs Linux, this is darwin"},
+		"a plain user is refused":                        {func(m *Machine) { m.UID = 1000 }, "the lab needs root"},
 		"a kernel without network namespaces is refused": {without("proc/self/ns/net"), "no net namespaces"},
 		"a kernel without xfs is refused": {
-			func(m *Machine) { m.Root.(fstest.MapFS)["proc/filesystems"].Data = []byte("nodev tmpfs\nnodev overlay\n") },
+			func(m *Machine) {
+				m.Root.(fstest.MapFS)["proc/filesystems"].Data = []byte("nodev tmpfs\nnodev overlay\n")
+			},
 			"no xfs file system"},
 		"a file system that its module brings is enough": {
 			func(m *Machine) {
