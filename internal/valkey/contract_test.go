@@ -22,8 +22,9 @@ type bench interface {
 type processes interface {
 	add(t *testing.T, count int)
 	kill(t *testing.T, server int)
-	// silence makes a running server answer nothing any more.
+	// silence makes a running server answer nothing, until it is woken.
 	silence(t *testing.T, server int)
+	wake(t *testing.T, server int)
 	start(t *testing.T, server int, how restart)
 }
 
@@ -203,9 +204,14 @@ func (r rig) untilPromoted(server int) {
 // untilDemoted waits until server 0, once a primary, has all that its successor has.
 func (r rig) untilDemoted(successor int) {
 	r.Helper()
-	id := r.id(successor)
-	r.until(r.T, fmt.Sprintf("server 0 follows server %d", successor), func() bool {
-		view := r.view(0)
+	r.untilFollows(0, successor)
+}
+
+func (r rig) untilFollows(server, primary int) {
+	r.Helper()
+	id := r.id(primary)
+	r.until(r.T, fmt.Sprintf("server %d follows server %d", server, primary), func() bool {
+		view := r.view(server)
 		entry, _ := view.Myself()
 		link := view.Info.Replication.Primary
 		return entry.PrimaryID == id && link != nil && link.Up && !link.SyncInProgress

@@ -50,6 +50,8 @@ func (m *memory) kill(_ *testing.T, server int) { m.nodes[server].Kill() }
 
 func (m *memory) silence(_ *testing.T, server int) { m.nodes[server].Silence(true) }
 
+func (m *memory) wake(_ *testing.T, server int) { m.nodes[server].Silence(false) }
+
 func (m *memory) start(_ *testing.T, server int, how restart) {
 	start := valkeytest.Start{}
 	switch how {

@@ -20,7 +20,8 @@ type Commander interface {
 	// busPort 0 means port + 10000.
 	Meet(ctx context.Context, host string, port, busPort int) error
 	// AddSlots makes the server the owner of slots that have none: all of them or,
-	// with an error, none. An empty set is no command at all.
+	// with an error, none. An empty set is no command at all. A replica accepts
+	// as well, and then nobody serves them: the caller looks at the role first.
 	AddSlots(ctx context.Context, slots Slots) error
 	// Replicate makes the server, which must own no slots and as a primary hold
 	// no keys, a replica of a primary that it already knows.

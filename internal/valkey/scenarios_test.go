@@ -135,6 +135,56 @@ var scenarios = map[string]func(rig){
 		r.untilPromoted(1)
 		r.untilDemoted(1)
 	},
+	"a sibling follows the new primary": func(r rig) {
+		r.formed(1, 2)
+		if err := r.failover(1, valkey.Graceful); err != nil {
+			r.Fatal(err)
+		}
+		r.untilPromoted(1)
+		r.untilFollows(2, 1)
+		r.untilDemoted(1)
+	},
+	"a replica can be given to another primary": func(r rig) {
+		r.formed(2, 1)
+		keys := r.writeSome(0, 1)
+		r.replicate(2, 1)
+		r.untilFollows(2, 1)
+		if now := r.keysOf(0, 2); now != keys {
+			r.Errorf("it has %d keys and its first primary the rest of %d", now, keys)
+		}
+	},
+	"a frozen primary wakes up replaced": func(r rig) {
+		r.formed(3, 1)
+		r.silence(r.T, 0)
+		r.untilPromoted(3)
+		r.wake(r.T, 0)
+		r.untilDemoted(3)
+		r.untilServing(6)
+	},
+	"a primary that loads for longer than the node timeout counts as failed": func(r rig) {
+		r.formed(3, 0)
+		r.writeSome(0, 1, 2)
+		id := r.id(2)
+		r.kill(r.T, 2)
+		r.start(r.T, 2, slowly)
+		r.until(r.T, "the others call it failed", func() bool {
+			entry, _ := r.view(0).Table.ByID(id)
+			return entry.Flags.Failed
+		})
+		if r.view(2).Info.Loading == nil {
+			r.Error("it has loaded already: this proves nothing")
+		}
+	},
+	"a replica takes slots and nobody else believes it": func(r rig) {
+		r.acquainted(2)
+		r.replicate(1, 0)
+		r.until(r.T, "its role is known", func() bool { return len(r.view(0).Table.ReplicasOf(r.id(0))) == 1 })
+		r.do(1, func(l link) error { return l.AddSlots(r.ctx(), valkey.AllSlots()) })
+		r.linger()
+		if owned := r.view(0).Table.Owned(); !owned.IsEmpty() {
+			r.Errorf("its primary sees owners of %s", owned)
+		}
+	},
 	"a primary refuses every kind of failover": func(r rig) {
 		r.formed(1, 1)
 		for _, mode := range []valkey.FailoverMode{valkey.Graceful, valkey.Force, valkey.Takeover} {

@@ -184,7 +184,17 @@ func (m *metal) kill(_ *testing.T, server int) { m.processes[server].kill() }
 
 func (m *metal) silence(t *testing.T, server int) {
 	t.Helper()
-	if err := m.processes[server].command.Process.Signal(syscall.SIGSTOP); err != nil {
+	m.signal(t, server, syscall.SIGSTOP)
+}
+
+func (m *metal) wake(t *testing.T, server int) {
+	t.Helper()
+	m.signal(t, server, syscall.SIGCONT)
+}
+
+func (m *metal) signal(t *testing.T, server int, signal syscall.Signal) {
+	t.Helper()
+	if err := m.processes[server].command.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
 }
