@@ -44,6 +44,8 @@ type ClusterReconciler struct {
 	Dial       valkey.Dialer
 	Events     record.EventRecorder
 	AgentImage string
+
+	passes passLog
 }
 
 // NewClusterReconciler wires a reconciler to a manager.
@@ -69,7 +71,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	}
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
-	logPlan(ctx, made)
+	r.passes.write(ctx, client.ObjectKeyFromObject(object), made)
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator}
 	outcome := hands.Run(ctx, made)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {

@@ -42,6 +42,7 @@ type NodeReconciler struct {
 	Events   record.EventRecorder
 
 	refusals refusals
+	passes   passLog
 }
 
 // NewNodeReconciler wires a reconciler to a manager.
@@ -68,7 +69,7 @@ func (r *NodeReconciler) Reconcile(ctx context.Context, node *v1alpha1.ValkeyNod
 	if len(steps) == 0 {
 		return ctrl.Result{}, nil
 	}
-	logPlan(ctx, steps)
+	r.passes.write(ctx, client.ObjectKeyFromObject(node), steps)
 	outcome := apply.Applier{Client: r.Client, Namespace: node.Namespace}.Run(ctx, steps)
 	r.refusals.keep(snapshot, outcome)
 	if err := r.report(ctx, node, report.NodeStatus(node.Status, in, steps, outcome)); err != nil {

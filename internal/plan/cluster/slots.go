@@ -49,7 +49,7 @@ func slotsAssigned(in Input) plan.Verdict {
 		return ownersAnswer(in, voices)
 	}
 	if !all {
-		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip,
+		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
 			Note: "slots are assigned once every member answers: one that is silent may own them"}
 	}
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip}
@@ -110,12 +110,12 @@ func ownersAnswer(in Input, voices []voice) plan.Verdict {
 func replicasAttached(in Input) plan.Verdict {
 	voices := in.voices()
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonReplicasAttaching}
-	waiting := ""
+	waiting, look := "", plan.LookGossip
 	for shard := range int(in.Spec.Shards) {
 		members := ofShard(voices, shard)
 		primary, found := primaryOf(members)
 		if !found {
-			waiting = fmt.Sprintf("shard %d has no primary that answers", shard)
+			waiting, look = fmt.Sprintf("shard %d has no primary that answers", shard), plan.LookServer
 			continue
 		}
 		for _, v := range members {
@@ -137,7 +137,7 @@ func replicasAttached(in Input) plan.Verdict {
 		return verdict
 	}
 	if waiting != "" {
-		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonReplicasAttaching, Look: plan.LookGossip, Note: waiting}
+		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonReplicasAttaching, Look: look, Note: waiting}
 	}
 	return verdict
 }

@@ -1,0 +1,45 @@
+// Package controller says when a pass runs and when to look again, and nothing
+// else: what is seen, decided, done and told is the matter of the packages
+// observe, plan, apply and report.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"valkey.io/valkey-operator/internal/plan"
+)
+
+// passLog writes one line for a pass whose plan has something to do or says
+// something new; a pass that waits for the same as the one before is told at
+// debug level only.
+type passLog struct {
+	last sync.Map // client.ObjectKey to the steps of its last pass
+}
+
+func (l *passLog) write(ctx context.Context, key client.ObjectKey, p plan.Plan) {
+	var steps []string
+	acts := false
+	for _, step := range p {
+		if step.Hold == plan.Settled && len(step.Actions) == 0 {
+			continue
+		}
+		acts = acts || len(step.Actions) > 0
+		steps = append(steps, fmt.Sprintf("%s/%s %s %s: %s (%d actions)",
+			step.Track, step.Rule, step.Hold, step.Reason, step.Note, len(step.Actions)))
+	}
+	text := fmt.Sprint(steps)
+	before, known := l.last.Swap(key, text)
+	log := ctrl.LoggerFrom(ctx)
+	if !acts && (known && before == text || !known && len(steps) == 0) {
+		log = log.V(1)
+	}
+	log.Info("pass", "plan", steps)
+}
+
+// forget drops what is remembered of an object that is gone.
+func (l *passLog) forget(key client.ObjectKey) { l.last.Delete(key) }
