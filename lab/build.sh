@@ -41,8 +41,7 @@ build() {
 	if [ -d "$out" ]; then for p in "$@"; do files+=("$out/$(basename "$p")"); done; else files=("$out"); fi
 	if [ "$(cat "$LAB/built/$name" 2>/dev/null)" = "$stamp" ] && stat "${files[@]}" >/dev/null 2>&1; then return; fi
 	echo "building $*"
-	# A running program's file is replaced, not written into.
-	rm -f "${files[@]}"
+	# Go looks itself whether anything must be linked, and replaces a running program's file.
 	go build -trimpath ${FLAGS:-} -ldflags "-s -w ${LD:-}" -o "$out" "$@"
 	echo "$stamp" >"$LAB/built/$name"
 	echo "  $((SECONDS - start))s"
