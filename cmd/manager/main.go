@@ -9,20 +9,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/controller"
-	"valkey.io/valkey-operator/internal/name"
 )
 
 // version is set when the program is built.
@@ -101,22 +93,17 @@ func run(cmd *cobra.Command, o options) error {
 
 func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	config.QPS, config.Burst = requestsPerSecond, requestBurst
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("building the scheme: %w", err)
-		}
+	settings, err := controller.ManagerOptions(o.namespace)
+	if err != nil {
+		return nil, err
 	}
-	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Metrics:                       server.Options{BindAddress: o.metricsAddr},
-		HealthProbeBindAddress:        o.probeAddr,
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "valkey-operator.valkey.io",
-		LeaderElectionNamespace:       o.leaderElectNS,
-		LeaderElectionReleaseOnCancel: true,
-		Cache:                         cacheOptions(o.namespace),
-	})
+	settings.Metrics = server.Options{BindAddress: o.metricsAddr}
+	settings.HealthProbeBindAddress = o.probeAddr
+	settings.LeaderElection = o.leaderElect
+	settings.LeaderElectionID = "valkey-operator.valkey.io"
+	settings.LeaderElectionNamespace = o.leaderElectNS
+	settings.LeaderElectionReleaseOnCancel = true
+	manager, err := ctrl.NewManager(config, settings)
 	if err != nil {
 		return nil, fmt.Errorf("building the manager: %w", err)
 	}
@@ -126,20 +113,4 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		}
 	}
 	return manager, nil
-}
-
-// cacheOptions keep in memory what is ours of the kinds that clusters are full
-// of, and nothing that is not looked at.
-func cacheOptions(namespace string) cache.Options {
-	ours := labels.SelectorFromSet(labels.Set{name.LabelManagedBy: name.ManagedBy})
-	options := cache.Options{
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:       {Label: ours, Transform: cache.TransformStripManagedFields()},
-			&corev1.ConfigMap{}: {Label: ours},
-		},
-	}
-	if namespace != "" {
-		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
-	}
-	return options
 }

@@ -115,6 +115,9 @@ var rules = []rule{
 		packages: "internal/arch",
 	},
 	{
+		packages: "internal/apitest",
+	},
+	{
 		packages: "cmd/manager",
 		ours:     []string{"api/v1alpha1", "internal/..."},
 	},
