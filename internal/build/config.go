@@ -39,6 +39,11 @@ func config(spec v1alpha1.ValkeyClusterSpec) string {
 		"cluster-allow-replica-migration no",
 		// Long enough for a busy worker, short enough for a failover nobody waits for.
 		"cluster-node-timeout 5000",
+		// A sync starts as soon as every replica of the shard waits for it, else
+		// after a second; the server's own five would be most of the time that a
+		// small cluster takes to form.
+		"repl-diskless-sync-delay 1",
+		fmt.Sprintf("repl-diskless-sync-max-replicas %d", spec.Replicas),
 	}
 	lines = append(lines, persistence(spec.Storage)...)
 	for _, key := range sortedKeys(spec.Config) {
