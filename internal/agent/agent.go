@@ -52,6 +52,7 @@ type agent struct {
 	log    *slog.Logger
 
 	lock    *os.File
+	began   time.Time // when the lock was taken: no other server of this member runs since
 	cleaned bool
 }
 
@@ -101,10 +102,22 @@ func (a *agent) tryStart(ctx context.Context) guard.Verdict {
 		Epoch:     found.self.ConfigEpoch,
 		Empty:     found.empty,
 	}
-	if verdict := guard.Decide(member, guard.Shard{}); starts(verdict.Decision) {
-		return verdict
+	return guard.Decide(member, a.ask(ctx, member))
+}
+
+// ask asks the shard's other members, when their answers can matter.
+func (a *agent) ask(ctx context.Context, member guard.Member) guard.Shard {
+	nodes, known := a.config.shardNodes()
+	if alone := known && len(nodes) < 2; alone || !guard.NeedsShard(member) {
+		return guard.Shard{Nodes: nodes, NodesKnown: known}
 	}
-	return guard.Decide(member, askShard(ctx, a.config))
+	limit := askTime
+	if member.Empty != protocol.Yes {
+		limit = briefAskTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return askShard(ctx, a.config, a.began)
 }
 
 // refusal is the decision that an error about the volume stands for.
@@ -130,7 +143,7 @@ func (a *agent) takeVolume() error {
 		if err != nil {
 			return err
 		}
-		a.lock = lock
+		a.lock, a.began = lock, time.Now()
 	}
 	if err := volume.Claim(a.config.Data, a.config.Identity); err != nil {
 		return err

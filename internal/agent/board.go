@@ -40,6 +40,7 @@ type board struct {
 	verdict  guard.Verdict
 	files    files
 	seen     probe.Seen
+	viewedAt time.Time // when seen.View was given
 	notReady string
 	disk     *protocol.Disk
 	lastStop *protocol.Stop
@@ -119,7 +120,7 @@ func (b *board) answered(now time.Time, view *valkey.View) {
 		if gotFurther(b.seen.View, *view) {
 			b.seen.ProgressAt = now
 		}
-		b.seen.View = view
+		b.seen.View, b.viewedAt = view, now
 	}
 	b.judge(now)
 }

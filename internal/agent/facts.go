@@ -29,6 +29,10 @@ func (b *board) facts(now time.Time) protocol.Facts {
 	tellFiles(&facts, b.files)
 	if b.seen.View != nil {
 		tellServer(&facts, *b.seen.View)
+		facts.AgeMillis = now.Sub(b.viewedAt).Milliseconds()
+	}
+	if b.seen.Phase >= probe.Up {
+		facts.Empty = emptiness(b.files.empty, facts.Server, b.seen.View)
 	}
 	return facts
 }
@@ -58,22 +62,25 @@ func tellServer(facts *protocol.Facts, view valkey.View) {
 	if loading := view.Info.Loading; loading != nil && facts.Server == protocol.ServerLoading {
 		facts.Loading = &protocol.Loading{LoadedBytes: loading.LoadedBytes, TotalBytes: loading.TotalBytes}
 	}
-	facts.Empty = emptiness(*facts, view.Info)
 }
 
-// emptiness keeps the files' word while the server has read only a part of them,
-// and knows nothing while a replica copies, or when the server no longer answers.
-func emptiness(facts protocol.Facts, info valkey.Info) protocol.Answer {
-	link := info.Replication.Primary
+// emptiness is the word of a server that was started. Its files' word counts no
+// longer as a yes: keys may have come from a primary. And it is no yes either
+// while a primary may be sending some.
+func emptiness(files protocol.Answer, state protocol.ServerState, view *valkey.View) protocol.Answer {
 	switch {
-	case info.Loading != nil && info.Keys == 0:
-		return facts.Empty
-	case info.Keys > 0:
+	case view != nil && view.Info.Keys > 0:
 		return protocol.No
-	case facts.Server != protocol.ServerRunning, link != nil && link.SyncInProgress:
-		return ""
+	case state == protocol.ServerRunning && !receives(view.Info.Replication.Primary):
+		return protocol.Yes
+	case files == protocol.No && state == protocol.ServerLoading:
+		return protocol.No
 	}
-	return protocol.Yes
+	return ""
+}
+
+func receives(link *valkey.PrimaryLink) bool {
+	return link != nil && (link.Up || link.SyncInProgress)
 }
 
 func answer(yes bool) protocol.Answer {

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// askTime bounds one round of asking all peers.
+	// askTime bounds one round of asking all peers, while there is no hurry.
 	askTime = 2 * time.Second
+	// briefAskTime bounds the only round that a member with data holds up its start for.
+	briefAskTime = 500 * time.Millisecond
 	// askedAtOnce bounds how many peers are asked at a time.
 	askedAtOnce = 16
 )
@@ -25,17 +27,30 @@ const (
 // and the facts of each agent of the shard that answers. Addresses come from the
 // peers' names, never from a node table: those may be another cluster's by now,
 // which is also why each answer's cluster is compared.
-func askShard(ctx context.Context, config Config) guard.Shard {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
+//
+// What a peer's server said before this agent began is no news of emptiness:
+// the member's last writes may have reached it later.
+func askShard(ctx context.Context, config Config, began time.Time) guard.Shard {
 	var shard guard.Shard
 	shard.Nodes, shard.NodesKnown = config.shardNodes()
+	asked := time.Now()
 	for _, facts := range askAll(ctx, resolve(ctx, config.Peers)) {
-		if facts.ClusterID == config.ClusterID && facts.Shard == config.Shard {
-			shard.Answers = append(shard.Answers, facts)
+		if facts.ClusterID != config.ClusterID || facts.Shard != config.Shard {
+			continue
 		}
+		if asked.Add(-time.Duration(facts.AgeMillis) * time.Millisecond).Before(began) {
+			facts.Empty = withoutYes(facts.Empty)
+		}
+		shard.Answers = append(shard.Answers, facts)
 	}
 	return shard
+}
+
+func withoutYes(answer protocol.Answer) protocol.Answer {
+	if answer == protocol.Yes {
+		return ""
+	}
+	return answer
 }
 
 // shardNodes are the indices of the shard's nodes by the operator's word.

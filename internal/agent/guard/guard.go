@@ -44,20 +44,36 @@ type Verdict struct {
 	Message  string
 }
 
+// NeedsShard tells whether the decision depends on the rest of the shard. Only
+// the primary of some slots can do harm by starting.
+func NeedsShard(member Member) bool {
+	return member.Known && member.Role == protocol.RolePrimary && member.OwnsSlots
+}
+
 // Decide returns DecisionStart, DecisionStartReplaced or DecisionHeldEmpty.
 //
 // The one danger it averts: a primary that comes back without its data under
 // its old identity makes its replicas copy the emptiness. Such a member waits,
 // without a limit, until the shard has a newer primary or everybody has said
 // that there is nothing to lose. Silence is not an answer.
+//
+// Emptiness that is unknown is none: then there are files, and the server
+// judges them.
 func Decide(member Member, shard Shard) Verdict {
-	if !isEmptyOwner(member) {
-		return Verdict{protocol.DecisionStart, "its files speak against nothing"}
+	if !NeedsShard(member) {
+		return Verdict{protocol.DecisionStart, "it is no primary of any slots"}
 	}
 	if successor, found := successor(member, shard.Answers); found {
 		return Verdict{protocol.DecisionStartReplaced, fmt.Sprintf(
 			"node %d is primary at epoch %d, after this member's %d", successor.Node, successor.ConfigEpoch, member.Epoch)}
 	}
+	if member.Empty != protocol.Yes {
+		return Verdict{protocol.DecisionStart, "it is the primary with data, and nobody knows a newer one"}
+	}
+	return decideEmpty(member, shard)
+}
+
+func decideEmpty(member Member, shard Shard) Verdict {
 	if !shard.NodesKnown {
 		return held("the list of members cannot be read")
 	}
@@ -74,12 +90,6 @@ func Decide(member Member, shard Shard) Verdict {
 
 func held(why string) Verdict {
 	return Verdict{protocol.DecisionHeldEmpty, "this member owns slots but holds no key, and " + why}
-}
-
-// isEmptyOwner is false where emptiness is unknown: then there are files, and
-// the server judges them.
-func isEmptyOwner(member Member) bool {
-	return member.Known && member.Role == protocol.RolePrimary && member.OwnsSlots && member.Empty == protocol.Yes
 }
 
 // successor is the node that took the member's place: voters give each primary

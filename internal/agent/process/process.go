@@ -6,6 +6,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,9 +47,9 @@ func (e Exit) String() string {
 
 // Server is a started process.
 type Server struct {
-	process *os.Process
-	done    chan struct{}
-	exit    Exit
+	pid  int
+	done chan struct{}
+	exit Exit
 }
 
 // Start runs the command.
@@ -70,7 +71,8 @@ func Start(command Command) (*Server, error) {
 		_ = reader.Close()
 		return nil, fmt.Errorf("starting the server: %w", err)
 	}
-	server := &Server{process: process, done: make(chan struct{})}
+	server := &Server{pid: process.Pid, done: make(chan struct{})}
+	_ = process.Release() // its end is collected here, together with those of orphans
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
@@ -93,15 +95,14 @@ func (s *Server) Signal(signal syscall.Signal) error {
 		return nil
 	default:
 	}
-	if err := syscall.Kill(s.process.Pid, signal); err != nil && err != syscall.ESRCH {
+	if err := syscall.Kill(s.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signalling the server: %w", err)
 	}
 	return nil
 }
 
 func (s *Server) collect(output *os.File, drained <-chan struct{}) {
-	status := wait(s.process.Pid)
-	_ = s.process.Release()
+	status := wait(s.pid)
 	_ = output.SetReadDeadline(time.Now().Add(drainTime))
 	<-drained
 	_ = output.Close()
@@ -125,7 +126,7 @@ func wait(pid int) syscall.WaitStatus {
 		if ended == pid {
 			return status
 		}
-		if err == syscall.ECHILD {
+		if errors.Is(err, syscall.ECHILD) {
 			return 0
 		}
 	}

@@ -119,8 +119,11 @@ type Facts struct {
 	ReplicationID string `json:"replicationID,omitempty"`
 	Offset        int64  `json:"offset,omitempty"`
 	// Empty says whether the member holds no key: the running server's word,
-	// else from the files on the volume.
+	// else from the files on the volume. Yes means also that none is on its way: a
+	// replica does not say it while its link to a primary is up.
 	Empty Answer `json:"empty,omitempty"`
+	// AgeMillis is how old the server's word is in all of the above.
+	AgeMillis int64 `json:"ageMillis,omitempty"`
 
 	Server   ServerState `json:"server"`
 	Decision Decision    `json:"decision,omitempty"`
