@@ -2,6 +2,7 @@ package name_test
 
 import (
 	"regexp"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -60,13 +61,12 @@ func TestNamesOfTwoClustersNeverCollide(t *testing.T) {
 			t.Skip("the same cluster")
 		}
 		draw := func(label string, most int) int { return rapid.IntRange(0, most-1).Draw(t, label) }
+		mine := kinds(one, draw("shard", mostShards), draw("node", mostNodes))
 		theirs := kinds(other, draw("other shard", mostShards), draw("other node", mostNodes))
-		for kind, names := range kinds(one, draw("shard", mostShards), draw("node", mostNodes)) {
-			for _, mine := range names {
-				for _, taken := range theirs[kind] {
-					if mine == taken {
-						t.Fatalf("clusters %s and %s both want the %s %s", one, other, kind, mine)
-					}
+		for kind, names := range mine {
+			for _, taken := range names {
+				if slices.Contains(theirs[kind], taken) {
+					t.Fatalf("clusters %s and %s both want the %s %s", one, other, kind, taken)
 				}
 			}
 		}

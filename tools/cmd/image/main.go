@@ -11,6 +11,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func main() {
 
 func run(archive, name, arch string, programs []string) error {
 	if archive == "" || name == "" || len(programs) == 0 {
-		return fmt.Errorf("usage: image -o ARCHIVE -name REFERENCE PROGRAM...")
+		return errors.New("usage: image -o ARCHIVE -name REFERENCE PROGRAM [PROGRAM]")
 	}
 	image, err := build(arch, programs)
 	if err != nil {
