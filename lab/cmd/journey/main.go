@@ -11,10 +11,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"valkey.io/valkey-operator/lab/internal/home"
+	"valkey.io/valkey-operator/lab/journey/bench"
+	"valkey.io/valkey-operator/lab/journey/demo"
 	"valkey.io/valkey-operator/lab/journey/program"
 	"valkey.io/valkey-operator/lab/journey/stage"
 	"valkey.io/valkey-operator/lab/journey/stories"
@@ -61,8 +64,23 @@ cluster needs --operator-image and --ledger-image that it can pull.`,
 	flags.StringVar(&s.ledger, "ledger-program", "", "static program of the ledger (ledger in the lab's bin)")
 	flags.StringVar(&s.source, "source", "", "the operator's source, with config/ in it (found upwards from here)")
 	flags.BoolVar(&s.installed, "installed", false, "use the operator that is installed, do not apply config/default")
-	root.AddCommand(runCommand(s), listCommand())
+	root.AddCommand(demoCommand(s), runCommand(s), benchCommand(s), listCommand())
 	return root
+}
+
+func demoCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Show the main job: a persistent cluster loses every pod, keeps its keys, and grows",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			world, err := s.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return demo.Run(cmd.Context(), world, func(ctx context.Context) error { return s.install(ctx, world) })
+		},
+	}
 }
 
 func runCommand(s *settings) *cobra.Command {
@@ -91,6 +109,26 @@ func runCommand(s *settings) *cobra.Command {
 	return c
 }
 
+func benchCommand(s *settings) *cobra.Command {
+	b := bench.Bench{}
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the operator beside bare Kubernetes",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			world, err := s.world(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return b.Run(cmd.Context(), world)
+		},
+	}
+	c.Flags().IntVar(&b.Runs, "runs", 1, "runs of what takes time; the median counts")
+	c.Flags().IntVar(&b.Clusters, "clusters", 20, "clusters in the second measurement of the manager")
+	c.Flags().DurationVar(&b.Window, "window", 2*time.Minute, "how long requests and CPU are counted")
+	return c
+}
+
 func listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
@@ -108,17 +146,25 @@ func listCommand() *cobra.Command {
 	}
 }
 
-// world connects, makes the images and installs the operator.
+// world is a cluster with the images made and the operator installed.
 func (s *settings) world(ctx context.Context) (*stage.World, error) {
+	w, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w, s.install(ctx, w)
+}
+
+// connect finds the cluster and makes the images.
+func (s *settings) connect(ctx context.Context) (*stage.World, error) {
 	lab, err := home.Default()
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig := os.Getenv("KUBECONFIG")
-	if kubeconfig == "" {
-		kubeconfig = lab.Kubeconfig()
-	}
-	w, err := stage.Connect(stage.Connection{Kubeconfig: kubeconfig, LabKubeconfig: lab.Kubeconfig(), LabBin: lab.Bin()})
+	w, err := stage.Connect(stage.Connection{
+		Kubeconfig:    or(os.Getenv("KUBECONFIG"), lab.Kubeconfig()),
+		LabKubeconfig: lab.Kubeconfig(), LabBin: lab.Bin(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +172,20 @@ func (s *settings) world(ctx context.Context) (*stage.World, error) {
 		return nil, err
 	}
 	w.Images, w.StorageClass = s.images, s.storageClass
-	err = w.Prepare(ctx, stage.Sources{
+	return w, w.Prepare(ctx, stage.Sources{
 		OperatorArchive: or(s.archive, filepath.Join(w.Source, "dist", "valkey-operator.tar")),
 		LedgerProgram:   or(s.ledger, lab.Bin("ledger")),
 		Pins:            lab.State("images.pins"),
 	})
-	if err != nil || s.installed {
-		return w, err
+}
+
+// install applies config/default, unless the operator that is there shall be used.
+func (s *settings) install(ctx context.Context, w *stage.World) error {
+	if s.installed {
+		return nil
 	}
 	fmt.Fprintf(w.Out, "installing the operator from config/default with image %s\n", w.Images.Operator)
-	return w, w.InstallOperator(ctx, stage.Install{Image: w.Images.Operator})
+	return w.InstallOperator(ctx, stage.Install{Image: w.Images.Operator})
 }
 
 // findSource looks upwards for the directory that has config/default.

@@ -37,7 +37,7 @@ func (s *Stage) show(ctx context.Context, namespace string, args ...string) {
 	if err != nil {
 		text += err.Error()
 	}
-	fmt.Fprintf(s.Out, "    $ kubectl -n %s %s\n", namespace, strings.Join(args, " "))
+	fmt.Fprintf(s.Out, "    $ kubectl %s\n", strings.Join(args, " "))
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		fmt.Fprintf(s.Out, "    | %s\n", strings.TrimRight(line, "\n"))
 	}
