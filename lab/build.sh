@@ -59,6 +59,8 @@ build "$BIN/lab" "cmd/lab internal" ./cmd/lab
 build "$BIN/csi-loopback" "cmd/csi-loopback internal/loopback" ./cmd/csi-loopback
 build "$BIN/pause" cmd/pause ./cmd/pause
 build "$BIN/coredns" cmd/coredns ./cmd/coredns
+build "$BIN/ledger" "cmd/ledger ledger" ./cmd/ledger
+build "$BIN/journey" "cmd/journey journey ledger internal/home" ./cmd/journey
 build "$BIN/" "" github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer \
 	github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher
 C=github.com/containerd/containerd/v2
