@@ -45,6 +45,7 @@ func config(spec v1alpha1.ValkeyClusterSpec) string {
 		"repl-diskless-sync-delay 1",
 		fmt.Sprintf("repl-diskless-sync-max-replicas %d", spec.Replicas),
 	}
+	lines = append(lines, variantSettings()...)
 	lines = append(lines, persistence(spec.Storage)...)
 	for _, key := range sortedKeys(spec.Config) {
 		lines = append(lines, key+" "+quoted(string(spec.Config[key])))

@@ -57,7 +57,7 @@ func podTemplate(member Member) *corev1ac.PodTemplateSpecApplyConfiguration {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
 	schedule(pod, member)
-	return corev1ac.PodTemplateSpec().WithLabels(member.Labels()).WithSpec(pod)
+	return corev1ac.PodTemplateSpec().WithLabels(member.Labels()).WithAnnotations(variantAnnotations()).WithSpec(pod)
 }
 
 func initContainers(member Member) []*corev1ac.ContainerApplyConfiguration {
