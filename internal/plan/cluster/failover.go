@@ -52,6 +52,10 @@ func shardPresent(in Input, shard int) plan.Verdict {
 			best = v
 		}
 	}
+	if !hasData(best) && !provenEmpty(in, lost) {
+		wait.Note = fmt.Sprintf("shard %d: node %s never got the data that the stopped primary may have; it takes over no shard before that", shard, best.Name)
+		return wait
+	}
 	return plan.Verdict{
 		Reason: v1alpha1.ReasonFailingOver, Look: plan.LookGossip,
 		Note:    fmt.Sprintf("shard %d: the servers cannot vote; node %s takes over", shard, best.Name),
@@ -114,6 +118,21 @@ func provenStopped(in Input, lost valkey.NodeID) bool {
 		return all && in.everyPodAlone()
 	}
 	return member.Agent.Known && member.Alone() && stoppedByAgent(member)
+}
+
+// hasData says whether a replica has been in sync once: one that never was has
+// neither keys nor a place in its primary's history.
+func hasData(v voice) bool {
+	info := v.Server.Value.Info
+	return info.Keys > 0 || info.Replication.Offset > 0
+}
+
+// provenEmpty says whether a server that cannot serve has no data to come back
+// with: its member lives on under another id, or its agent finds no key.
+func provenEmpty(in Input, lost valkey.NodeID) bool {
+	ids, _ := in.ids()
+	member, current := ids[lost]
+	return !current || member.Agent.Known && member.Agent.Value.Empty == protocol.Yes
 }
 
 // othersKnown says whether the shard's members that do not answer are known

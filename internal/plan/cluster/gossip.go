@@ -103,7 +103,10 @@ type ghost struct {
 	knownBy  []voice
 	slots    valkey.Slots
 	followed bool // a member is still its replica
-	failed   bool // a member has seen it fail
+	failed   bool // the voters agree that it failed, or its address is somebody else's
+	// suspects counts the members that do not reach it: all that can be had
+	// where voters are too few to agree.
+	suspects int
 }
 
 // ghosts are the ids that no member has. They are known for sure only when
@@ -130,6 +133,9 @@ func (in Input) ghosts() []ghost {
 			g.knownBy = append(g.knownBy, v)
 			g.slots = g.slots.Union(entry.Slots)
 			g.failed = g.failed || entry.Flags.Failed || entry.Flags.NoAddress
+			if entry.Flags.Suspected {
+				g.suspects++
+			}
 		}
 	}
 	for _, v := range voices {
@@ -145,10 +151,12 @@ func (in Input) ghosts() []ghost {
 }
 
 // gone says whether it is proven that a ghost's server no longer runs and that
-// no member has its data: nobody follows it, it has failed, every member
-// answers under another id, and each pod is the only one of its member.
+// no member has its data: nobody follows it, it has failed or none that knows
+// it reaches it, every member answers under another id, and each pod is the
+// only one of its member.
 func (in Input) gone(g ghost) bool {
-	return !g.followed && g.failed && in.everyPodAlone()
+	failed := g.failed || g.suspects == len(g.knownBy)
+	return !g.followed && failed && in.everyPodAlone()
 }
 
 // ghostsForgotten: no member knows an id that is no member's.
