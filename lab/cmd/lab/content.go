@@ -85,7 +85,7 @@ func serversCommand(h home.Home) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, release := range debian.Releases {
-				root, err := debian.Ensure(cmd.Context(), h, release, false)
+				root, err := debian.Ensure(cmd.Context(), h, release, false, progress())
 				if err != nil {
 					return err
 				}

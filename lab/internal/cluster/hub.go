@@ -31,11 +31,11 @@ func HubInit(ctx context.Context, h home.Home) error {
 	if err := waitAtGate(hubGateFD); err != nil {
 		return err
 	}
-	portal, err := net.FileListener(os.NewFile(hubPortalFD, "portal"))
+	portal, err := inherited(hubPortalFD)
 	if err != nil {
 		return err
 	}
-	lock, err := net.FileListener(os.NewFile(hubLockFD, "lock"))
+	lock, err := inherited(hubLockFD)
 	if err != nil {
 		return err
 	}
@@ -49,6 +49,14 @@ func HubInit(ctx context.Context, h home.Home) error {
 	s := supervise.Supervisor{Bin: h.Bin(), LogDir: h.Log(), Services: hubServices(h)}
 	s.Run(ctx)
 	return nil
+}
+
+// inherited is the listener that came with a descriptor. The descriptor itself
+// is closed: it would be passed on to every program that is started here.
+func inherited(fd uintptr) (net.Listener, error) {
+	f := os.NewFile(fd, "listener")
+	defer f.Close()
+	return net.FileListener(f)
 }
 
 // forward passes every connection on, both ways, until the listener closes.

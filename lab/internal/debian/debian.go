@@ -41,11 +41,13 @@ type Rootfs struct {
 }
 
 // Ensure returns the root file system of a release. The one made before is kept
-// while the recipe is the same; with refresh, Debian is asked again.
-func Ensure(ctx context.Context, h home.Home, r Release, refresh bool) (Rootfs, error) {
+// while the recipe is the same; with refresh, Debian is asked again. It says so
+// when it has to ask: that takes ten seconds.
+func Ensure(ctx context.Context, h home.Home, r Release, refresh bool, say func(format string, args ...any)) (Rootfs, error) {
 	sum := sha256.Sum256([]byte(recipe))
 	dir := h.Cache("valkey-" + r.Line + "-" + hex.EncodeToString(sum[:4]))
 	if refresh || !complete(dir) {
+		say("unpacking Valkey %s from Debian's %s", r.Line, r.Suite)
 		if err := unpack(ctx, h, r, dir); err != nil {
 			return Rootfs{}, err
 		}

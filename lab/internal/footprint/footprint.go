@@ -88,7 +88,8 @@ func Machine(dir string) []string {
 			out = []byte(err.Error())
 		}
 		for line := range bytes.Lines(out) {
-			list = append(list, strings.Join(ask, " ")+": "+strings.TrimSpace(string(line)))
+			text, _, _ := strings.Cut(string(line), "valid_lft") // counts down
+			list = append(list, strings.Join(ask, " ")+": "+strings.TrimSpace(text))
 		}
 	}
 	for _, s := range sysctls {

@@ -141,8 +141,7 @@ func recipes(ctx context.Context, h home.Home, refresh bool, say func(string, ..
 			path: h.Bin(program.name), config: v1.Config{User: program.user}})
 	}
 	for _, release := range debian.Releases {
-		say("Valkey %s from Debian's %s", release.Line, release.Suite)
-		root, err := debian.Ensure(ctx, h, release, refresh)
+		root, err := debian.Ensure(ctx, h, release, refresh, say)
 		if err != nil {
 			return nil, err
 		}

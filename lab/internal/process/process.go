@@ -30,10 +30,20 @@ func startTime(pid int) string {
 	}
 	// The name in the second field may hold spaces and brackets.
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 20 || f[0] == "Z" || f[0] == "X" {
+	if len(f) < 20 || f[0] == "X" || f[0] == "Z" && threads(pid) <= 1 {
 		return ""
 	}
 	return f[19]
+}
+
+// threads counts a process's threads. Of several the first may be a zombie
+// already while the others, and with them its namespace, are still ending.
+func threads(pid int) int {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0
+	}
+	return len(tasks)
 }
 
 // Record is a file that says which process runs under a name.

@@ -2,12 +2,14 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,6 +127,26 @@ func TestAReplacedImageIsForgotten(t *testing.T) {
 	defer server.Close()
 	if got, _ := get(t, server, "/v2/me/it/blobs/"+old); got != 404 {
 		t.Errorf("the old image still takes room: %d", got)
+	}
+}
+
+func TestImagesAddedAtTheSameTimeAreAllThere(t *testing.T) {
+	t.Parallel()
+	s := Store{Dir: t.TempDir()}
+	var group sync.WaitGroup
+	for i := range 8 {
+		path := program(t, fmt.Sprint(i))
+		group.Go(func() {
+			if _, err := s.Add(path, v1.Config{}, fmt.Sprintf("docker.io/me/it:%d", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for i := range 8 {
+		if ref := fmt.Sprintf("docker.io/me/it:%d", i); s.Digest(ref) == "" {
+			t.Errorf("%s was lost", ref)
+		}
 	}
 }
 

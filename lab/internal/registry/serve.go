@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -13,6 +14,11 @@ import (
 
 // manifests reads the layout's index anew: images are added while it serves.
 func (s Store) manifests() ([]v1.Descriptor, error) {
+	unlock, err := s.lock(syscall.LOCK_SH)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	b, err := os.ReadFile(filepath.Join(s.Dir, "index.json"))
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -164,6 +165,14 @@ func forThisMachine(index v1.ImageIndex) (v1.Image, error) {
 
 // put stores an image and forgets blobs that no reference needs any more.
 func (s Store) put(img v1.Image, refs []string) (string, error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := s.lock(syscall.LOCK_EX)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	path, err := s.open()
 	if err != nil {
 		return "", err
@@ -195,10 +204,21 @@ func (s Store) open() (layout.Path, error) {
 	if path, err := layout.FromPath(s.Dir); err == nil {
 		return path, nil
 	}
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return "", err
-	}
 	return layout.Write(s.Dir, empty.Index)
+}
+
+// lock keeps writers apart from each other and from readers of the index,
+// which is not replaced at one stroke.
+func (s Store) lock(how int) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), how); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
 }
 
 // Digest is that of the image under a reference; "" where there is none.
