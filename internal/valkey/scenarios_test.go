@@ -144,6 +144,49 @@ var scenarios = map[string]func(rig){
 		r.untilFollows(2, 1)
 		r.untilDemoted(1)
 	},
+	"a replaced primary does not serve, even when its successor is gone": func(r rig) {
+		r.formed(3, 1)
+		r.kill(r.T, 0)
+		r.untilPromoted(3)
+		successor := r.id(3)
+		r.until(r.T, "the others know the successor", func() bool {
+			owner, _ := r.view(1).Table.Owner(0)
+			return owner.ID == successor
+		})
+		r.kill(r.T, 3)
+		r.start(r.T, 0, same)
+		r.until(r.T, "it names its successor as its primary", func() bool {
+			mine, _ := r.view(0).Myself()
+			return mine.PrimaryID == successor && mine.Slots.IsEmpty()
+		})
+	},
+	"a replica of a replica follows the primary of both": func(r rig) {
+		r.acquainted(3)
+		r.replicate(1, 0)
+		r.untilFollows(1, 0)
+		r.replicate(0, 2)
+		r.untilFollows(1, 2)
+	},
+	"less than a majority suspects and condemns nobody": func(r rig) {
+		r.formed(3, 0)
+		dead := []valkey.NodeID{r.id(1), r.id(2)}
+		r.kill(r.T, 1)
+		r.kill(r.T, 2)
+		flags := func(id valkey.NodeID) valkey.NodeFlags {
+			entry, _ := r.view(0).Table.ByID(id)
+			return entry.Flags
+		}
+		r.until(r.T, "both are suspected", func() bool { return flags(dead[0]).Suspected && flags(dead[1]).Suspected })
+		r.linger()
+		for _, id := range dead {
+			if flags(id).Failed {
+				r.Errorf("one voter of three condemned %s", id)
+			}
+		}
+		if r.view(0).Cluster.StateOK {
+			r.Error("one voter of three serves")
+		}
+	},
 	"a replica can be given to another primary": func(r rig) {
 		r.formed(2, 1)
 		keys := r.writeSome(0, 1)

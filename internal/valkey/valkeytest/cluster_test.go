@@ -238,6 +238,25 @@ func TestHooksStopACommandOrItsAnswer(t *testing.T) {
 	}
 }
 
+func TestGossipBringsAForgottenNodeBackAfterAMinute(t *testing.T) {
+	t.Parallel()
+	c := Formed(Options{}, 3, 1)
+	nodes := c.Nodes()
+	nodes[1].Kill()
+	if err := connect(t, nodes[0]).Forget(t.Context(), nodes[1].ID()); err != nil {
+		t.Fatal(err)
+	}
+	known := func() bool { _, known := nodes[0].View().Table.ByID(nodes[1].ID()); return known }
+	c.Advance(forgetFor - StepTime)
+	if known() {
+		t.Error("it is back too early")
+	}
+	c.Advance(10 * time.Second)
+	if !known() {
+		t.Error("the others still know it, and it does not come back")
+	}
+}
+
 func TestDialToNobodyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := New(Options{})
