@@ -72,13 +72,19 @@ func (r *NodeReconciler) Reconcile(ctx context.Context, node *v1alpha1.ValkeyNod
 	r.passes.write(ctx, client.ObjectKeyFromObject(node), steps)
 	outcome := apply.Applier{Client: r.Client, Namespace: node.Namespace}.Run(ctx, steps)
 	r.refusals.keep(snapshot, outcome)
-	if err := r.report(ctx, node, report.NodeStatus(node.Status, in, steps, outcome)); err != nil {
+	err = r.report(ctx, node, report.NodeStatus(node.Status, in, steps, outcome))
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: staleLook}, nil
+	}
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	return nodeResult(steps, outcome)
 }
 
-// report writes the status if it differs, and then tells what happened.
+// report writes the status if it differs, and then tells what happened. It
+// insists on the version of the node that was seen: a pass that began on an
+// older status than its own last one would tell the same events twice.
 func (r *NodeReconciler) report(ctx context.Context, node *v1alpha1.ValkeyNode, next v1alpha1.ValkeyNodeStatus) error {
 	prev := node.Status
 	if equality.Semantic.DeepEqual(prev, next) {
@@ -86,7 +92,7 @@ func (r *NodeReconciler) report(ctx context.Context, node *v1alpha1.ValkeyNode, 
 	}
 	changed := node.DeepCopy()
 	changed.Status = next
-	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(node), client.FieldOwner(name.FieldManager))
+	err := r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}), client.FieldOwner(name.FieldManager))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -424,3 +424,23 @@ func TestNodeOfLabels(t *testing.T) {
 		}
 	}
 }
+
+// The cache may show a node as it was before the last pass wrote its status.
+// Such a pass writes nothing and tells nothing.
+func TestAnOldStatusTellsNothingTwice(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, persistent())
+	b.settle()
+	b.told()
+	b.grow("2Gi")
+	old := b.node()
+	b.mustPass()
+	b.told()
+	result, err := b.reconciler.Reconcile(t.Context(), old)
+	if err != nil || result.RequeueAfter > plan.LookServer {
+		t.Errorf("looks again after %s, error %v", result.RequeueAfter, err)
+	}
+	if events := b.told(); len(events) > 0 {
+		t.Errorf("told again: %v", events)
+	}
+}

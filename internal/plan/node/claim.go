@@ -35,6 +35,7 @@ func claimUsable(in Input) plan.Verdict {
 	if why := foreign(claim, in.Spec); why != "" {
 		return plan.Verdict{
 			Hold: plan.Blocked, Reason: v1alpha1.ReasonForeignVolume,
+			Look: plan.LookWorld, // it has no label of ours by which its change would wake us
 			Note: fmt.Sprintf("claim %s is not touched: %s; move it away, or set its annotation %s to %s if its data shall be this cluster's",
 				claim.Name, why, name.AnnotationClusterID, in.Spec.ClusterID),
 		}
