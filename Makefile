@@ -30,7 +30,7 @@ build: ## static bin/manager and bin/agent
 image: build bin/.tools ## the image as an OCI archive, without Docker: dist/valkey-operator.tar
 	bin/image -o $(ARCHIVE) -name $(IMG) bin/manager bin/agent
 
-manifest: generate ## dist/install.yaml for any cluster: make manifest IMG=registry/name:tag
+manifest: bin/.tools ## dist/install.yaml for any cluster: make manifest IMG=registry/name:tag
 	@mkdir -p dist && rm -rf dist/config && cp -r config dist/config
 	cd dist/config/default && ../../../bin/kustomize edit set image valkey.io/valkey-operator=$(IMG)
 	bin/kustomize build dist/config/default >dist/install.yaml
@@ -66,7 +66,7 @@ test: servers ## unit, CRD, architecture and contract tests (against real 8.1 an
 	go test -tags servers ./...
 
 test-api: lab-build ## tests against a real API server on the loopback interface
-	go test -tags apiserver ./...
+	go test -tags apiserver ./internal/apitest/...
 
 fuzz: ## each fuzz target for FUZZTIME
 	@grep -rlE '^func Fuzz' --include='*_test.go' internal | while read -r file; do \
@@ -77,7 +77,7 @@ fuzz: ## each fuzz target for FUZZTIME
 
 ##@ The lab: a real Kubernetes on this machine
 
-JOURNEY := cd lab && go run ./cmd/journey
+JOURNEY := $(LAB)/bin/journey
 
 demo: lab-up image ## a persistent cluster comes up, loses every pod, grows: in under five minutes
 	$(JOURNEY) demo
@@ -103,7 +103,7 @@ lab-status: ## what runs
 lab-env: ## print what gives a shell its kubectl: eval "$(make -s lab-env)"
 	@$(LAB)/bin/lab env
 
-lab-build:
+lab-build: ## build the lab's programs, those that are out of date
 	lab/build.sh
 
 servers: lab-build

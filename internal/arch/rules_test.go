@@ -112,6 +112,9 @@ var rules = []rule{
 		calls: []string{"valkey.ShardSlots", "valkey.ParseSlots", "valkey.ParseNodeTable", "valkey.KeySlot"},
 	},
 	{
+		packages: "internal/apitest",
+	},
+	{
 		packages: "internal/arch",
 	},
 	{
