@@ -54,7 +54,9 @@ type bench struct {
 func (b *bench) context() context.Context { return context.Background() }
 
 // markGhost calls the present server of a seat a ghost from now on.
-func (b *bench) markGhost(shard, index int) { b.ghosts = append(b.ghosts, b.at(shard, index).server.ID()) }
+func (b *bench) markGhost(shard, index int) {
+	b.ghosts = append(b.ghosts, b.at(shard, index).server.ID())
+}
 
 func persistent(shards, replicas int32) v1alpha1.ValkeyClusterSpec {
 	spec := ephemeral(shards, replicas)

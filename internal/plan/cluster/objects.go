@@ -84,9 +84,19 @@ func conflict(format string, args ...any) plan.Verdict {
 	return plan.Verdict{Hold: plan.Blocked, Reason: v1alpha1.ReasonIdentityConflict, Note: fmt.Sprintf(format, args...)}
 }
 
-// passwordsExist: the system users have their generated passwords.
+// passwordsExist: the system users have their generated passwords. One that
+// somebody took out is not made anew by itself: servers know the old one, and
+// an ACL file without it would keep them from starting.
 func passwordsExist(in Input) plan.Verdict {
 	if len(in.State.Passwords) > 0 {
+		for _, user := range build.SystemUsers() {
+			if in.State.Passwords[user] == "" {
+				return plan.Verdict{
+					Hold: plan.Blocked, Reason: v1alpha1.ReasonPasswordSecretMissing, Look: plan.LookWorld,
+					Note: fmt.Sprintf("Secret %s lacks the password of user %s; put its key back, or delete the Secret to have new passwords made", name.PasswordsSecret(in.State.Name), user),
+				}
+			}
+		}
 		return settled()
 	}
 	cluster := in.build()

@@ -149,4 +149,3 @@ func TestShardInSync(t *testing.T) {
 		})
 	}
 }
-
