@@ -21,6 +21,8 @@ import (
 const (
 	// decideEvery is the time between tries to start.
 	decideEvery = 500 * time.Millisecond
+	// askEndEvery is the time after which a server that has not ended is asked to again.
+	askEndEvery = 5 * time.Second
 	// tailLines is how many last lines of the server's log are quoted when it fails.
 	tailLines = 8
 	// terminationLog is where the kubelet looks for a last word.
@@ -214,15 +216,17 @@ func (a *agent) supervise(ctx context.Context) (code int, err error) {
 	return 0, nil
 }
 
-// awaitEnd waits for as long as the kubelet lets us: a server that saves, or
-// that cannot save and refuses to end without, is never given up on here.
+// awaitEnd waits for as long as the kubelet lets us. A server that cannot save,
+// as on a full disk, refuses to end and does not try again by itself: it is asked
+// again, and never made to end without its data. To be asked twice does no harm.
 func (a *agent) awaitEnd(server *process.Server) {
 	for began := time.Now(); ; {
 		select {
 		case <-server.Done():
 			return
-		case <-time.After(10 * time.Second):
-			a.log.Warn("the server has not ended yet", "after", time.Since(began).Round(time.Second))
+		case <-time.After(askEndEvery):
+			err := server.Signal(syscall.SIGTERM)
+			a.log.Warn("the server has not ended yet and was asked again", "after", time.Since(began).Round(time.Second), "error", err)
 		}
 	}
 }

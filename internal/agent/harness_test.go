@@ -1,5 +1,3 @@
-//go:build servers
-
 package agent_test
 
 import (
@@ -11,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -43,44 +39,6 @@ repl-diskless-sync-delay 0
 `
 )
 
-// onServers runs a test against each version of the server.
-func onServers(t *testing.T, test func(t *testing.T, program string)) {
-	t.Parallel()
-	for version, program := range serverPrograms(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			test(t, program)
-		})
-	}
-}
-
-// serverPrograms are the servers to test against, by version. They are named
-// by VALKEY_SERVERS ("8.1=/path/valkey-server,9.1=…") or stand in the lab's cache.
-func serverPrograms(t *testing.T) map[string]string {
-	t.Helper()
-	programs := map[string]string{}
-	cache := os.Getenv("LAB")
-	if cache == "" {
-		cache = filepath.Join(os.Getenv("HOME"), ".cache", "valkey-operator-lab")
-	}
-	for _, version := range []string{"8.1", "9.1"} {
-		programs[version] = filepath.Join(cache, "servers", version, "valkey-server")
-	}
-	if named := os.Getenv("VALKEY_SERVERS"); named != "" {
-		clear(programs)
-		for pair := range strings.SplitSeq(named, ",") {
-			version, path, _ := strings.Cut(pair, "=")
-			programs[version] = path
-		}
-	}
-	for version, path := range programs {
-		if _, err := os.Stat(path); err != nil {
-			t.Fatalf("There is no Valkey %s at %q: run `make servers` to fetch it, or name one in VALKEY_SERVERS.", version, path)
-		}
-	}
-	return programs
-}
-
 // fleet is a cluster of members, each an agent and its server with an address
 // and directories of their own.
 type fleet struct {
@@ -95,6 +53,7 @@ type member struct {
 	fleet       *fleet
 	shard, node int
 	host, dir   string
+	environment []string
 	command     *exec.Cmd
 	ended       chan struct{}
 }
@@ -189,7 +148,7 @@ func (m *member) startAs(t *testing.T, config agent.Config) {
 	must(t, err)
 	defer func() { _ = log.Close() }()
 	m.command = exec.Command("/proc/self/exe")
-	m.command.Env = append(os.Environ(), actAsAgent+"="+string(text))
+	m.command.Env = append(append(os.Environ(), actAsAgent+"="+string(text)), m.environment...)
 	m.command.Stdout, m.command.Stderr = log, log
 	m.command.SysProcAttr = firstProcess()
 	must(t, m.command.Start())
@@ -225,19 +184,18 @@ func (m *member) kill() {
 func (m *member) stop(t *testing.T) int {
 	t.Helper()
 	must(t, m.command.Process.Signal(syscall.SIGTERM))
+	return m.await(t)
+}
+
+// await waits for the agent's end and returns its exit code.
+func (m *member) await(t *testing.T) int {
+	t.Helper()
 	select {
 	case <-m.ended:
 	case <-time.After(patience):
-		t.Fatalf("%s did not stop", m)
+		t.Fatalf("%s does not end", m)
 	}
 	return m.command.ProcessState.ExitCode()
-}
-
-// lose removes the member's data and leaves its place in the cluster.
-func (m *member) lose(t *testing.T) {
-	t.Helper()
-	must(t, os.RemoveAll(m.data(volume.LogDirectory)))
-	must(t, os.RemoveAll(m.data(volume.DumpFile)))
 }
 
 func (m *member) facts() protocol.Facts {
@@ -258,115 +216,6 @@ func (m *member) probe(path string) int {
 	}
 	_ = response.Body.Close()
 	return response.StatusCode
-}
-
-// dial connects as a client, or as the operator.
-func (m *member) dial(user string) (*valkey.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	target := valkey.Target{Address: m.host + ":6379", Username: user}
-	if user != "" {
-		target.Password = "operator-secret"
-	}
-	return valkey.Dial(ctx, target)
-}
-
-// ask sends one command as a client.
-func (m *member) ask(words ...string) (string, error) {
-	conn, err := m.dial("")
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	return conn.Raw(ctx, words...)
-}
-
-// keys is the number of keys that the member holds, and false when it does not tell.
-func (m *member) keys() (string, bool) {
-	answer, err := m.ask("DBSIZE")
-	return answer, err == nil
-}
-
-// command has the operator do something on the member.
-func (m *member) operate(t *testing.T, do func(*valkey.Conn) error) {
-	t.Helper()
-	conn, err := m.dial(userOperator)
-	must(t, err)
-	defer conn.Close()
-	must(t, do(conn))
-}
-
-// form starts all members and makes them a cluster in which the first node of
-// each shard is primary.
-func (f *fleet) form(t *testing.T) {
-	t.Helper()
-	for _, m := range f.members {
-		m.start(t)
-	}
-	f.all(t, "answer", func(m *member) bool { return m.facts().Server == protocol.ServerRunning })
-	first := f.members[0]
-	for _, m := range f.members[1:] {
-		first.operate(t, func(c *valkey.Conn) error { return c.Meet(t.Context(), m.host, 6379, 0) })
-	}
-	shards := f.members[len(f.members)-1].shard + 1
-	for _, m := range f.members {
-		if m.node == 0 {
-			m.operate(t, func(c *valkey.Conn) error { return c.AddSlots(t.Context(), valkey.ShardSlots(shards, m.shard)) })
-		}
-	}
-	for _, m := range f.members {
-		if m.node > 0 {
-			f.follow(t, m, f.node(m.shard, 0))
-		}
-	}
-	f.allReady(t)
-}
-
-func (f *fleet) follow(t *testing.T, replica, primary *member) {
-	t.Helper()
-	id := valkey.NodeID(primary.facts().NodeID)
-	until(t, fmt.Sprintf("%s follows", replica), func() bool {
-		conn, err := replica.dial(userOperator)
-		if err != nil {
-			return false
-		}
-		defer conn.Close()
-		return conn.Replicate(t.Context(), id) == nil
-	})
-}
-
-func (f *fleet) node(shard, node int) *member {
-	return f.members[slices.IndexFunc(f.members, func(m *member) bool { return m.shard == shard && m.node == node })]
-}
-
-func (f *fleet) all(t *testing.T, what string, holds func(*member) bool) {
-	t.Helper()
-	for _, m := range f.members {
-		until(t, fmt.Sprintf("%s: %s", m, what), func() bool { return holds(m) })
-	}
-}
-
-func (f *fleet) allReady(t *testing.T) {
-	t.Helper()
-	f.all(t, "is ready", func(m *member) bool { return m.probe(protocol.PathReady) == http.StatusOK })
-}
-
-// write sets keys until count of them were acknowledged by the member.
-func (m *member) write(t *testing.T, prefix string, count int) {
-	t.Helper()
-	conn, err := m.dial("")
-	must(t, err)
-	defer conn.Close()
-	for number := 0; count > 0; number++ {
-		_, err := conn.Raw(t.Context(), "SET", fmt.Sprint(prefix, number), "value")
-		if err == nil {
-			count--
-		} else if !strings.Contains(err.Error(), "MOVED") {
-			t.Fatalf("writing to %s: %v", m, err)
-		}
-	}
 }
 
 // until waits for a condition, and fails the test when it does not come.

@@ -166,9 +166,8 @@ func (s *sampler) allowFailover(ctx context.Context, view valkey.View, now time.
 	if s.noFailoverSince.IsZero() {
 		s.noFailoverSince = now
 	}
-	link := view.Info.Replication.Primary
-	synced := link != nil && link.Up && !link.SyncInProgress
-	if !synced && now.Sub(s.noFailoverSince) < noFailoverTime {
+	waited := now.Sub(s.noFailoverSince)
+	if !mayStand(view.Info, waited) {
 		return
 	}
 	if err := s.conn.ConfigSet(ctx, "cluster-replica-no-failover", "no"); err != nil {
@@ -176,7 +175,14 @@ func (s *sampler) allowFailover(ctx context.Context, view valkey.View, now time.
 		return
 	}
 	s.noFailover = false
-	s.board.log.Info("the server may stand for election again", "synced", synced)
+	s.board.log.Info("the server may stand for election again", "after", waited.Round(time.Second))
+}
+
+// mayStand is true for a replica that has its primary's data, for one that has
+// waited long enough, and for one that is no replica any more.
+func mayStand(info valkey.Info, waited time.Duration) bool {
+	link := info.Replication.Primary
+	return link == nil || link.Up && !link.SyncInProgress || waited >= noFailoverTime
 }
 
 // giveUsers makes the server read the users again when their file has changed.

@@ -1,0 +1,111 @@
+package guard_test
+
+import (
+	"testing"
+
+	"valkey.io/valkey-operator/internal/agent/guard"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+)
+
+var (
+	emptyOwner = guard.Member{Node: 0, Known: true, Role: protocol.RolePrimary, OwnsSlots: true, Epoch: 5, Empty: protocol.Yes}
+	fullOwner  = with(emptyOwner, func(m *guard.Member) { m.Empty = protocol.No })
+)
+
+func with(member guard.Member, change func(*guard.Member)) guard.Member {
+	change(&member)
+	return member
+}
+
+func shard(nodes int, answers ...protocol.Facts) guard.Shard {
+	known := guard.Shard{NodesKnown: true, Answers: answers}
+	for node := range nodes {
+		known.Nodes = append(known.Nodes, node)
+	}
+	return known
+}
+
+func replica(node int, empty protocol.Answer) protocol.Facts {
+	return protocol.Facts{Node: node, Role: protocol.RoleReplica, OwnsSlots: protocol.No, ConfigEpoch: 5, Empty: empty}
+}
+
+func primary(node int, epoch uint64) protocol.Facts {
+	return protocol.Facts{Node: node, Role: protocol.RolePrimary, OwnsSlots: protocol.Yes, ConfigEpoch: epoch, Empty: protocol.No}
+}
+
+func blank(node int) protocol.Facts { return protocol.Facts{Node: node, Empty: protocol.Yes} }
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		member guard.Member
+		shard  guard.Shard
+		want   protocol.Decision
+	}{
+		"a blank member starts":                          {member: guard.Member{Empty: protocol.Yes}, want: protocol.DecisionStart},
+		"a member with data and no node table starts":    {member: guard.Member{Empty: protocol.No}, want: protocol.DecisionStart},
+		"an empty replica starts":                        {member: with(emptyOwner, func(m *guard.Member) { m.Role, m.OwnsSlots = protocol.RoleReplica, false }), shard: shard(2), want: protocol.DecisionStart},
+		"an empty primary without slots starts":          {member: with(emptyOwner, func(m *guard.Member) { m.OwnsSlots = false }), shard: shard(2), want: protocol.DecisionStart},
+		"an owner with data starts":                      {member: fullOwner, shard: shard(2), want: protocol.DecisionStart},
+		"an owner with data starts, whatever others say": {member: fullOwner, shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionStart},
+		"an owner with data starts without a list":       {member: fullOwner, want: protocol.DecisionStart},
+		"an owner with unknown files starts":             {member: with(emptyOwner, func(m *guard.Member) { m.Empty = "" }), shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionStart},
+		"an owner with data that was replaced knows it":  {member: fullOwner, shard: shard(2, primary(1, 6)), want: protocol.DecisionStartReplaced},
+
+		"an empty owner alone in its shard starts":       {member: emptyOwner, shard: shard(1), want: protocol.DecisionStart},
+		"its own answer is not another's":                {member: emptyOwner, shard: shard(1, protocol.Facts{Node: 0}), want: protocol.DecisionStart},
+		"its own answer does not replace it":             {member: emptyOwner, shard: shard(2, primary(0, 6)), want: protocol.DecisionHeldEmpty},
+		"held without a list of members":                 {member: emptyOwner, shard: guard.Shard{Answers: []protocol.Facts{blank(1)}}, want: protocol.DecisionHeldEmpty},
+		"held while nobody answers":                      {member: emptyOwner, shard: shard(2), want: protocol.DecisionHeldEmpty},
+		"held while a replica has data":                  {member: emptyOwner, shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionHeldEmpty},
+		"held while a replica does not know":             {member: emptyOwner, shard: shard(2, replica(1, "")), want: protocol.DecisionHeldEmpty},
+		"held while one of two is silent":                {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes)), want: protocol.DecisionHeldEmpty},
+		"held while one of two has data":                 {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes), replica(2, protocol.No)), want: protocol.DecisionHeldEmpty},
+		"held while an old pod of a blank node has data": {member: emptyOwner, shard: shard(2, blank(1), replica(1, protocol.No)), want: protocol.DecisionHeldEmpty},
+		"starts when all others are empty":               {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes), replica(2, protocol.Yes)), want: protocol.DecisionStart},
+		"starts when all others are blank":               {member: emptyOwner, shard: shard(3, blank(1), blank(2)), want: protocol.DecisionStart},
+		"somebody not on the list may speak too":         {member: emptyOwner, shard: shard(2, blank(1), blank(7)), want: protocol.DecisionStart},
+
+		"replaced by a primary at a higher epoch":       {member: emptyOwner, shard: shard(2, primary(1, 6)), want: protocol.DecisionStartReplaced},
+		"replaced, though another one is silent":        {member: emptyOwner, shard: shard(3, primary(2, 6)), want: protocol.DecisionStartReplaced},
+		"replaced, even without a list of members":      {member: emptyOwner, shard: guard.Shard{Answers: []protocol.Facts{primary(1, 6)}}, want: protocol.DecisionStartReplaced},
+		"not replaced by a primary at the same epoch":   {member: emptyOwner, shard: shard(2, primary(1, 5)), want: protocol.DecisionHeldEmpty},
+		"not replaced by a primary at a lower epoch":    {member: emptyOwner, shard: shard(2, primary(1, 4)), want: protocol.DecisionHeldEmpty},
+		"not replaced by a replica of a higher epoch":   {member: emptyOwner, shard: shard(2, protocol.Facts{Node: 1, Role: protocol.RoleReplica, ConfigEpoch: 9, OwnsSlots: protocol.No, Empty: protocol.No}), want: protocol.DecisionHeldEmpty},
+		"not replaced by a primary without slots":       {member: emptyOwner, shard: shard(2, protocol.Facts{Node: 1, Role: protocol.RolePrimary, ConfigEpoch: 9, OwnsSlots: protocol.No, Empty: protocol.No}), want: protocol.DecisionHeldEmpty},
+		"not replaced by one whose slots are not known": {member: emptyOwner, shard: shard(2, protocol.Facts{Node: 1, Role: protocol.RolePrimary, ConfigEpoch: 9, Empty: protocol.No}), want: protocol.DecisionHeldEmpty},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := guard.Decide(test.member, test.shard)
+			if got.Decision != test.want {
+				t.Errorf("got %s (%s), want %s", got.Decision, got.Message, test.want)
+			}
+			if got.Message == "" {
+				t.Error("the decision is not explained")
+			}
+		})
+	}
+}
+
+// Members that need nothing of the shard get the same verdict whatever is known of it.
+func TestNeedsShard(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{false, true} {
+		for _, role := range []protocol.Role{"", protocol.RoleReplica, protocol.RolePrimary} {
+			for _, slots := range []bool{false, true} {
+				for _, empty := range []protocol.Answer{"", protocol.Yes, protocol.No} {
+					member := guard.Member{Known: known, Role: role, OwnsSlots: slots, Epoch: 5, Empty: empty}
+					if guard.NeedsShard(member) {
+						continue
+					}
+					without, with := guard.Decide(member, guard.Shard{}), guard.Decide(member, shard(2, primary(1, 6)))
+					if without != with || with.Decision != protocol.DecisionStart {
+						t.Errorf("%+v: %v without the shard's word, %v with it", member, without, with)
+					}
+				}
+			}
+		}
+	}
+}
