@@ -80,9 +80,14 @@ func reportStorage(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input, o plan.Ou
 	if _, refused := nodeplan.RefusalIn(o); refused && standing.Ask != nil {
 		storage.Phase = v1alpha1.StorageRejected
 	}
-	if claim := in.State.Claim; claim != nil {
+	if claim := in.State.Claim; claim == nil {
+		storage.Requested, storage.Capacity = nil, nil
+	} else {
 		if grew(storage.Capacity, claim.Capacity) {
 			storage.LastExpansionTime = new(metav1.NewTime(in.State.Now).Rfc3339Copy())
+		}
+		if next.NodeID == "" {
+			next.NodeID = claim.NodeID
 		}
 		storage.Requested = sizeOrNil(claim.Requested)
 		storage.Capacity = sizeOrNil(claim.Capacity)
@@ -246,6 +251,10 @@ func NodeEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
 	if expanded, is := expansion(prev, next); is {
 		events = append(events, expanded)
 	}
+	if adopted(prev, next) {
+		events = append(events, Event{corev1.EventTypeNormal, v1alpha1.EventVolumeAdopted,
+			fmt.Sprintf("claim %s was taken up again, with the data of member %s", next.Storage.Claim, next.NodeID)})
+	}
 	return events
 }
 
@@ -257,6 +266,13 @@ var warned = map[string]bool{
 	v1alpha1.ReasonVolumeShrinkRefused: true,
 	v1alpha1.ReasonQuotaExceeded:       true,
 	v1alpha1.ReasonLimitRangeExceeded:  true,
+}
+
+// adopted says whether a node that is new found a claim that had a member
+// before, and was not refused it.
+func adopted(prev, next v1alpha1.ValkeyNodeStatus) bool {
+	return prev.ObservedGeneration == 0 && next.NodeID != "" && next.Storage != nil &&
+		conditionOf(next, v1alpha1.ConditionStorageReady).Reason != v1alpha1.ReasonForeignVolume
 }
 
 func expansion(prev, next v1alpha1.ValkeyNodeStatus) (Event, bool) {

@@ -223,6 +223,50 @@ func TestLastExpansionTimeIsWhenTheCapacityRose(t *testing.T) {
 	}
 }
 
+func TestAKeptClaimIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		edit func(*nodeplan.Input)
+		want bool
+	}{
+		"a kept claim":             {func(*nodeplan.Input) {}, true},
+		"no claim":                 {func(in *nodeplan.Input) { in.State.Claim = nil }, false},
+		"a claim that never ran":   {func(in *nodeplan.Input) { in.State.Claim.NodeID = "" }, false},
+		"a claim of somebody else": {func(in *nodeplan.Input) { in.State.Claim.ClusterID = "id-2" }, false},
+	} {
+		in := settledNode()
+		in.State.Pods, in.State.Workload = nil, nil
+		in.State.Agent = state.Unknown[protocol.Facts]("no pod runs")
+		row.edit(&in)
+		told := false
+		for _, event := range NodeEvents(v1alpha1.ValkeyNodeStatus{}, pass(v1alpha1.ValkeyNodeStatus{}, in, nil)) {
+			told = told || event.Reason == v1alpha1.EventVolumeAdopted
+		}
+		if told != row.want {
+			t.Errorf("%s: told of an adoption: %t", what, told)
+		}
+	}
+}
+
+// A claim that took the place of another is not the old one grown.
+func TestANewClaimIsNoGrowth(t *testing.T) {
+	t.Parallel()
+	in := settledNode()
+	in.State.Claim = nil
+	between := pass(settledStatus(), in, nil)
+	in = settledNode()
+	in.State.Claim.Requested, in.State.Claim.Capacity = size("2Gi"), size("2Gi")
+	next := pass(between, in, nil)
+	if next.Storage.LastExpansionTime != nil {
+		t.Errorf("the volume grew at %v", next.Storage.LastExpansionTime)
+	}
+	for _, event := range NodeEvents(between, next) {
+		if event.Reason == v1alpha1.ReasonVolumeExpanded {
+			t.Errorf("told %v", event)
+		}
+	}
+}
+
 func TestStep(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
