@@ -32,7 +32,8 @@ func Refusal(err error) (reason, message string, ok bool) {
 	if !errors.As(err, &status) {
 		return "", "", false
 	}
-	text := status.Status().Message
+	// Further lines are a comparison of Go values, which helps nobody.
+	text, _, _ := strings.Cut(status.Status().Message, "\n")
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonForbidden:
 		if reason = forbidden(text); reason == "" {
@@ -72,9 +73,16 @@ func forbidden(text string) string {
 	return ""
 }
 
+// invalid tells validations apart. An expansion changes nothing but the
+// request, so that a spec which is immutable but for it is an unbound claim's:
+// newer servers say so before admission can say that only bound ones grow.
 func invalid(text string) string {
-	if strings.Contains(text, "field can not be less than") {
+	switch {
+	case strings.Contains(text, "field can not be less than"):
 		return v1alpha1.ReasonExpansionRefused
+	case strings.Contains(text, "spec is immutable after creation except resources.requests"):
+		return v1alpha1.ReasonVolumesPending
+	default:
+		return v1alpha1.ReasonObjectRefused
 	}
-	return v1alpha1.ReasonObjectRefused
 }
