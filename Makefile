@@ -14,7 +14,8 @@ FUZZTIME ?= 30s
 export LAB ?= $(HOME)/.cache/valkey-operator-lab
 NODES ?= 3
 
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 
 ##@ The product
 
@@ -24,11 +25,24 @@ help: ## list the targets
 		/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## static bin/manager and bin/agent
-	$(GO_BUILD) -o bin/manager ./cmd/manager
-	$(GO_BUILD) -o bin/agent ./cmd/agent
+	$(GO_BUILD) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/manager ./cmd/agent
 
 image: build bin/.tools ## the image as an OCI archive, without Docker: dist/valkey-operator.tar
 	bin/image -o $(ARCHIVE) -name $(IMG) bin/manager bin/agent
+
+# What an upgrade of the operator might bring: one more annotation on pods, one
+# more default in the settings. The journeys upgrade to it and see no restart.
+image-next: bin/.tools
+	@mkdir -p dist/next
+	$(GO_BUILD) -ldflags '$(LDFLAGS)-next -X valkey.io/valkey-operator/internal/build.variant=next' -o dist/next/ ./cmd/manager ./cmd/agent
+	bin/image -o dist/valkey-operator-next.tar -name $(IMG)-next dist/next/manager dist/next/agent
+
+# An operator that renders pods otherwise, as a later release may: the journey
+# that upgrades to it shows that no pod is replaced.
+variant: build bin/.tools
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/variant/manager \
+		-ldflags '-s -w -X main.version=$(VERSION) -X valkey.io/valkey-operator/internal/build.variant=next' ./cmd/manager
+	bin/image -o dist/valkey-operator-variant.tar -name valkey.io/valkey-operator:variant bin/variant/manager bin/agent
 
 manifest: bin/.tools ## dist/install.yaml for any cluster: make manifest IMG=registry/name:tag
 	@mkdir -p dist && rm -rf dist/config && cp -r config dist/config
@@ -82,10 +96,10 @@ JOURNEY := $(LAB)/bin/journey
 demo: lab-up image ## a persistent cluster comes up, loses every pod, grows: in under five minutes
 	$(JOURNEY) demo
 
-test-lab: lab-up image ## the journeys of a tier: make test-lab TIER=ci|long
+test-lab: lab-up image image-next ## the journeys of a tier: make test-lab TIER=ci|long
 	$(JOURNEY) run --tier $(TIER)
 
-journey: lab-up image ## one journey or more: make journey NAME=growth (without NAME: list them)
+journey: lab-up image image-next ## one journey or more: make journey NAME=growth (without NAME: list them)
 	$(JOURNEY) $(if $(NAME),run $(NAME),list)
 
 bench: lab-up image ## the figures, next to bare Kubernetes in the same run
@@ -117,5 +131,5 @@ bin/.tools: tools/go.mod tools/go.sum tools/lint/go.mod tools/lint/go.sum tools/
 	cd tools/lint && go build -o ../../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
-.PHONY: help build image manifest generate check-generate lint test test-api fuzz demo test-lab journey bench \
+.PHONY: help build image image-next manifest generate check-generate lint test test-api fuzz demo test-lab journey bench \
 	lab-up lab-down lab-status lab-env lab-build servers
