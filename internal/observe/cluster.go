@@ -44,7 +44,7 @@ type Credentials struct{ Operator string }
 func (o ClusterObserver) Snapshot(ctx context.Context, cluster *v1alpha1.ValkeyCluster) (state.Cluster, Credentials, error) {
 	snapshot := state.Cluster{
 		Now: time.Now().UTC(), Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID),
-		Version: cluster.ResourceVersion, Generation: cluster.Generation, Deleting: cluster.DeletionTimestamp != nil,
+		Version: cluster.ResourceVersion, Generation: cluster.Generation, CreatedAt: cluster.CreationTimestamp.Time, Deleting: cluster.DeletionTimestamp != nil,
 		Status: *cluster.Status.DeepCopy(), FreshID: strings.ToLower(rand.Text()),
 		Objects: map[string]state.Object{},
 	}

@@ -19,6 +19,7 @@ type Cluster struct {
 	UID        string    `json:"uid"`
 	Version    string    `json:"version"` // resource version
 	Generation int64     `json:"generation"`
+	CreatedAt  time.Time `json:"createdAt"`
 	// Deleting says that the cluster is on its way out: nothing is made for it any more.
 	Deleting bool                         `json:"deleting,omitempty"`
 	Status   v1alpha1.ValkeyClusterStatus `json:"status"`

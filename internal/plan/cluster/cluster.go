@@ -75,6 +75,20 @@ func (in Input) build() build.Cluster {
 // formed says whether the cluster has served all slots once.
 func (in Input) formed() bool { return in.State.Status.Formed }
 
+// holdsData says whether the members may have data that nobody else has: the
+// cluster has formed, or it took up claims that are older than itself.
+func (in Input) holdsData() bool {
+	if in.formed() {
+		return true
+	}
+	for _, member := range in.wanted() {
+		if member.Claim != nil && member.Claim.CreatedAt.Before(in.State.CreatedAt) {
+			return true
+		}
+	}
+	return false
+}
+
 // wanted are the members that the spec asks for.
 func (in Input) wanted() []state.Member {
 	var members []state.Member

@@ -15,7 +15,7 @@ import (
 // voters are gone, the replica that has most takes over, if it is proven that
 // the old primary does not serve.
 func primariesPresent(in Input) plan.Verdict {
-	if !in.formed() {
+	if !in.holdsData() {
 		return settled()
 	}
 	for shard := range int(in.Spec.Shards) {

@@ -56,8 +56,15 @@ func identityRecorded(in Input) plan.Verdict {
 	}
 }
 
-// keptIdentity is the identity that the members' existing nodes or claims bear.
+// keptIdentity is the identity that the members' nodes bear, else that of the
+// claims of an earlier cluster: those must agree, be of this cluster's shape,
+// and hold a copy of every shard. Nothing is assigned before that is known.
 func keptIdentity(in Input) (string, plan.Verdict) {
+	for _, member := range in.State.Members {
+		if member.Record != nil && member.Record.Spec.ClusterID != "" {
+			return member.Record.Spec.ClusterID, settled()
+		}
+	}
 	if !build.StorageEnabled(in.Spec) {
 		return "", settled()
 	}
@@ -77,7 +84,24 @@ func keptIdentity(in Input) (string, plan.Verdict) {
 		}
 		id = claim.ClusterID
 	}
+	if shard, missing := shardWithoutClaim(in); id != "" && missing {
+		return "", conflict("claims of an earlier cluster were kept, but none of shard %d, whose data is gone with them; bring one back, or delete the kept claims to begin with an empty cluster", shard)
+	}
 	return id, settled()
+}
+
+// shardWithoutClaim is the first shard none of whose members has a claim.
+func shardWithoutClaim(in Input) (int, bool) {
+	claimed := map[int]bool{}
+	for _, member := range in.wanted() {
+		claimed[member.Shard] = claimed[member.Shard] || member.Claim != nil
+	}
+	for shard := range int(in.Spec.Shards) {
+		if !claimed[shard] {
+			return shard, true
+		}
+	}
+	return 0, false
 }
 
 func conflict(format string, args ...any) plan.Verdict {

@@ -59,7 +59,13 @@ func TestNamesFree(t *testing.T) {
 
 func TestIdentityRecorded(t *testing.T) {
 	t.Parallel()
-	none := func(in *Input) { in.State.Status.ClusterID = "" }
+	lost := func(in *Input) { in.State.Status.ClusterID = "" }
+	none := func(in *Input) {
+		lost(in)
+		for i := range in.State.Members {
+			in.State.Members[i].Record = nil
+		}
+	}
 	kept := func(edit func(*state.Claim)) func(*Input) {
 		return func(in *Input) {
 			none(in)
@@ -70,6 +76,11 @@ func TestIdentityRecorded(t *testing.T) {
 		"it is":                               {want: []string{"settled"}},
 		"a new cluster gets a fresh one":      {edit: func(in *Input) { none(in); in.State.Claims = nil }, want: []string{"settled Forming", "give cluster prod the identity fresh"}},
 		"kept claims give theirs":             {edit: none, want: []string{"settled Forming", "give cluster prod the identity id-1"}},
+		"the status was lost, the nodes know": {spec: ephemeral(1, 1), edit: lost, want: []string{"settled Forming", "give cluster prod the identity id-1"}},
+		"a shard has no kept claim": {edit: func(in *Input) {
+			none(in)
+			in.State.Members[0].Claim, in.State.Members[1].Claim = nil, nil
+		}, want: []string{"blocked IdentityConflict"}},
 		"an ephemeral cluster has none":       {spec: ephemeral(1, 1), edit: none, want: []string{"settled Forming", "give cluster prod the identity fresh"}},
 		"kept claims disagree":                {edit: kept(func(c *state.Claim) { c.ClusterID = "id-2" }), want: []string{"blocked IdentityConflict"}},
 		"a claim bears no identity":           {edit: kept(func(c *state.Claim) { c.ClusterID = "" }), want: []string{"blocked IdentityConflict"}},

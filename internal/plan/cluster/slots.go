@@ -15,7 +15,7 @@ import (
 // final, so a person decides.
 func dataPresent(in Input) plan.Verdict {
 	voices, all := in.everyVoice()
-	if !all || !in.formed() || !build.StorageEnabled(in.Spec) {
+	if !all || !in.holdsData() || !build.StorageEnabled(in.Spec) {
 		return settled()
 	}
 	lost := valkey.AllSlots().Minus(ownedBy(voices))
