@@ -171,8 +171,10 @@ type WorkloadType string
 
 // The two kinds.
 const (
+	// WorkloadStatefulSet runs each member in a StatefulSet of one pod, whose name never changes.
 	WorkloadStatefulSet WorkloadType = "StatefulSet"
-	WorkloadDeployment  WorkloadType = "Deployment"
+	// WorkloadDeployment runs each member in a Deployment of one pod, which is gone before its successor is made.
+	WorkloadDeployment WorkloadType = "Deployment"
 )
 
 // Scheduling says on which workers pods may run; each field means what it

@@ -97,7 +97,7 @@ type Durability struct {
 // DurabilityMode names a way of getting data onto the volume.
 type DurabilityMode string
 
-// DurabilityAppendOnly logs every write.
+// DurabilityAppendOnly logs every write to an append-only file.
 const DurabilityAppendOnly DurabilityMode = "AppendOnly"
 
 // FsyncPolicy is the value of the server's appendfsync.
@@ -105,9 +105,12 @@ type FsyncPolicy string
 
 // The policies that the server knows.
 const (
-	FsyncAlways   FsyncPolicy = "always"
+	// FsyncAlways forces every write to the disk before it is acknowledged.
+	FsyncAlways FsyncPolicy = "always"
+	// FsyncEverySec forces writes to the disk once a second.
 	FsyncEverySec FsyncPolicy = "everysec"
-	FsyncNo       FsyncPolicy = "no"
+	// FsyncNo leaves it to the kernel.
+	FsyncNo FsyncPolicy = "no"
 )
 
 // Retention says what happens to volumes that nobody needs any more.
@@ -128,7 +131,9 @@ type RetentionPolicy string
 
 // The two policies.
 const (
+	// RetentionRetain keeps the claim and its data.
 	RetentionRetain RetentionPolicy = "Retain"
+	// RetentionDelete deletes the claim and its data.
 	RetentionDelete RetentionPolicy = "Delete"
 )
 
