@@ -102,7 +102,7 @@ func anyHost() string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 }
 
-// run starts the process and waits until it answers.
+// run starts the process and waits until it answers, if only that it loads.
 func (m *metal) run(t *testing.T, p *process, extra ...string) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -217,7 +217,16 @@ func (m *metal) start(t *testing.T, server int, how restart) {
 		m.run(t, p, "--key-load-delay", "1000000", "--loading-process-events-interval-bytes", "1024")
 		return
 	}
-	m.run(t, p)
+	m.runLoaded(t, server)
+}
+
+// runLoaded starts the process and waits until it has read its dataset.
+func (m *metal) runLoaded(t *testing.T, server int) {
+	t.Helper()
+	m.run(t, m.processes[server])
+	conn := m.dial(t, server)
+	defer conn.Close()
+	m.until(t, "the dataset is loaded", func() bool { return conn.Ping(t.Context()) == nil })
 }
 
 func (p *process) remove(t *testing.T, name string) {
@@ -230,7 +239,7 @@ func (p *process) remove(t *testing.T, name string) {
 // rewrite brings all keys into the base file: only its loading can be slowed down.
 func (m *metal) rewrite(t *testing.T, server int) {
 	t.Helper()
-	m.run(t, m.processes[server])
+	m.runLoaded(t, server)
 	conn := m.dial(t, server)
 	defer conn.Close()
 	if _, err := conn.Raw(t.Context(), "BGREWRITEAOF"); err != nil {
