@@ -14,8 +14,10 @@ FUZZTIME ?= 30s
 export LAB ?= $(HOME)/.cache/valkey-operator-lab
 NODES ?= 3
 
-LDFLAGS  := -s -w -X main.version=$(VERSION)
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+# The same flags for programs, tests and linters: each package is compiled once.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -buildvcs=false
+LDFLAGS := -s -w -X main.version=$(VERSION)
 
 ##@ The product
 
@@ -25,7 +27,7 @@ help: ## list the targets
 		/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## static bin/manager and bin/agent
-	$(GO_BUILD) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/manager ./cmd/agent
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/manager ./cmd/agent
 
 image: build bin/.tools ## the image as an OCI archive, without Docker: dist/valkey-operator.tar
 	bin/image -o $(ARCHIVE) -name $(IMG) bin/manager bin/agent
@@ -34,7 +36,7 @@ image: build bin/.tools ## the image as an OCI archive, without Docker: dist/val
 # more default in the settings. The journeys upgrade to it and see no restart.
 image-next: bin/.tools
 	@mkdir -p dist/next
-	$(GO_BUILD) -ldflags '$(LDFLAGS)-next -X valkey.io/valkey-operator/internal/build.variant=next' -o dist/next/ ./cmd/manager ./cmd/agent
+	go build -ldflags '$(LDFLAGS)-next -X valkey.io/valkey-operator/internal/build.variant=next' -o dist/next/ ./cmd/manager ./cmd/agent
 	bin/image -o dist/valkey-operator-next.tar -name $(IMG)-next dist/next/manager dist/next/agent
 
 # An operator that renders pods otherwise, as a later release may: the journey
