@@ -272,6 +272,16 @@ func (a *agent) failed(exit process.Exit, lines []string) int {
 	a.log.Error("the server ended by itself", "how", exit.String())
 	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: quote})
 	a.board.decide(probe.Stopped, guard.Verdict{Decision: protocol.DecisionServerFailed, Message: quote})
-	_ = os.WriteFile(terminationLog, []byte(quote), 0o600)
+	leaveLastWord(quote)
 	return exit.Code
+}
+
+// leaveLastWord writes where the kubelet looks for a last word, if it does.
+func leaveLastWord(text string) {
+	file, err := os.OpenFile(terminationLog, os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	_, _ = file.WriteString(text)
+	_ = file.Close()
 }

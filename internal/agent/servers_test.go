@@ -151,16 +151,19 @@ func (f *fleet) keysReach(t *testing.T, shard, count int) {
 	})
 }
 
-// primaryOf is the primary of a shard other than one member, nil while there is none.
-func (f *fleet) primaryOf(shard int, except *member) *member {
-	for _, m := range f.members {
-		if m.shard == shard && m != except {
-			if facts := m.facts(); facts.Server == protocol.ServerRunning && facts.Role == protocol.RolePrimary {
-				return m
+// primary waits until a shard has a primary and returns it.
+func (f *fleet) primary(t *testing.T, shard int) (primary *member) {
+	t.Helper()
+	until(t, fmt.Sprintf("shard %d has a primary", shard), func() bool {
+		for _, m := range f.members {
+			facts := m.facts()
+			if m.shard == shard && facts.Server == protocol.ServerRunning && facts.Role == protocol.RolePrimary {
+				primary = m
 			}
 		}
-	}
-	return nil
+		return primary != nil
+	})
+	return primary
 }
 
 // serverPID is the process of the member's server.
@@ -194,7 +197,7 @@ func TestNothingIsLostWhenAllStop(t *testing.T) {
 				t.Fatalf("round %d: %d keys on the primaries, want %d", round, got, total)
 			}
 			for shard := range 3 {
-				f.primaryOf(shard, nil).write(t, fmt.Sprintf("round:%d:%d:", round, shard), 100)
+				f.primary(t, shard).write(t, fmt.Sprintf("round:%d:%d:", round, shard), 100)
 				total += 100
 			}
 		}
@@ -227,7 +230,7 @@ func (f *fleet) countPrimaries(t *testing.T) int {
 	t.Helper()
 	total := 0
 	for shard := range f.members[len(f.members)-1].shard + 1 {
-		text, told := f.primaryOf(shard, nil).keys()
+		text, told := f.primary(t, shard).keys()
 		keys, err := strconv.Atoi(text)
 		if !told || err != nil {
 			t.Fatalf("shard %d does not tell its keys", shard)
@@ -270,6 +273,25 @@ func TestReplicaWithOldDataWaitsForItsPrimary(t *testing.T) {
 		primary.start(t)
 		f.allReady(t)
 		f.keysReach(t, 0, 2*written)
+	})
+}
+
+// A shard without a key has nothing to lose: nobody can be elected here, and the
+// primary comes back as soon as the other one has said that it is empty too.
+func TestAnEmptyShardComesBack(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := newFleet(t, program, 2)
+		f.form(t)
+		primary, replica := f.node(0, 0), f.node(0, 1)
+		replica.kill()
+		primary.kill()
+		primary.start(t)
+		until(t, "the primary is held", func() bool { return primary.facts().Decision == protocol.DecisionHeldEmpty })
+		replica.start(t)
+		f.allReady(t)
+		if got := primary.facts().Decision; got != protocol.DecisionStart {
+			t.Errorf("the primary has decided %q, want %q", got, protocol.DecisionStart)
+		}
 	})
 }
 

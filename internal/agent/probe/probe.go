@@ -134,10 +134,12 @@ func Live(seen Seen, now time.Time) string {
 // link to the primary, a primary the majority of primaries; how other shards
 // fare is no matter.
 func Ready(seen Seen, now time.Time) string {
-	if seen.Phase != Up {
+	switch {
+	case seen.Phase == Stopping:
+		return "the server is stopping"
+	case seen.Phase != Up:
 		return "the server is not running"
-	}
-	if seen.View == nil {
+	case seen.View == nil:
 		return "the server does not answer yet"
 	}
 	if silence := seen.silence(now); silence > SilentAfter {
