@@ -240,10 +240,12 @@ func (r rig) keysOf(servers ...int) int64 {
 
 func holdContract(t *testing.T, open func(*testing.T) bench) {
 	t.Helper()
-	for name, scenario := range scenarios {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			scenario(rig{bench: open(t), T: t})
-		})
+	for _, scenarios := range []map[string]func(rig){forming, surviving} {
+		for name, scenario := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				scenario(rig{bench: open(t), T: t})
+			})
+		}
 	}
 }

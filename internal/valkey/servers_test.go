@@ -98,7 +98,6 @@ func (m *metal) add(t *testing.T, count int) {
 // anyHost is one of some sixteen million addresses, so that tests that run at
 // the same time do not meet.
 func anyHost() string {
-	//nolint:gosec // any address will do
 	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 }
 
@@ -118,7 +117,7 @@ func (m *metal) run(t *testing.T, p *process, extra ...string) {
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--repl-diskless-sync-delay", "0",
 	}
 	words = append(words, m.settings...)
-	p.command = exec.Command(m.program, append(words, extra...)...) //nolint:gosec,noctx // the program is what the tester named; cleanUp ends it
+	p.command = exec.Command(m.program, append(words, extra...)...)
 	p.command.Stdout, p.command.Stderr = log, log
 	// Should the test itself be killed, its servers go with it.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
