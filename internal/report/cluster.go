@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/plan/cluster"
 	"valkey.io/valkey-operator/internal/state"
+	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // finding is what a condition says: its reason and message.
@@ -28,12 +30,17 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	status.ObservedGeneration = in.State.Generation
 	status.Shards = in.Spec.Shards
 	status.ReadyShards = readyShards(in)
-	status.ShardsReady = fmt.Sprintf("%d/%d", status.ReadyShards, status.Shards)
 	status.Storage = clusterStorage(in)
 
 	obstacle, serving := readiness(in, p, o)
 	status.Formed = status.Formed || topologySettled(p)
 	set := conditionSetter(&status.Conditions, in.State)
+	if unheard(in) {
+		// What was true of the members stays until it is known to be false.
+		set = onlyNew(set, v1alpha1.ConditionReady, v1alpha1.ConditionSlotsAssigned, v1alpha1.ConditionDegraded)
+		status.ReadyShards = in.State.Status.ReadyShards
+	}
+	status.ShardsReady = fmt.Sprintf("%d/%d", status.ReadyShards, status.Shards)
 	set(v1alpha1.ConditionReady, serving, orElse(serving, finding{v1alpha1.ReasonHealthy, "every slot is served and every member is in sync"}, obstacle))
 	set(v1alpha1.ConditionClusterFormed, status.Formed, orElse(status.Formed, finding{v1alpha1.ReasonHealthy, "the cluster has formed"}, finding{v1alpha1.ReasonForming, obstacle.message}))
 	assigned, why := stepFinding(p, "slotsAssigned")
@@ -63,6 +70,51 @@ func conditionSetter(conditions *[]metav1.Condition, snapshot state.Cluster) fun
 			ObservedGeneration: snapshot.Generation, LastTransitionTime: metav1.NewTime(snapshot.Now),
 		})
 	}
+}
+
+// onlyNew leaves the named conditions as they are.
+func onlyNew(set func(string, bool, finding), kept ...string) func(string, bool, finding) {
+	return func(conditionType string, holds bool, f finding) {
+		if !slices.Contains(kept, conditionType) {
+			set(conditionType, holds, f)
+		}
+	}
+}
+
+// unheard says whether a formed cluster merely missed answers: every member
+// that is silent has a pod that its worker, which asks more often, calls ready,
+// and no other member suspects it.
+func unheard(in cluster.Input) bool {
+	missed := false
+	for _, member := range in.State.Members {
+		if !member.Wanted || member.Server.Known && member.Agent.Known {
+			continue
+		}
+		pod, one := state.LivePod(member.Pods)
+		if !one || !pod.Ready || suspected(in, member) {
+			return false
+		}
+		missed = true
+	}
+	return missed && in.State.Status.Formed
+}
+
+// suspected says whether a member that answers calls another one failing.
+func suspected(in cluster.Input, silent state.Member) bool {
+	if silent.Record == nil {
+		return false
+	}
+	for _, member := range in.State.Members {
+		table, _, known := member.Table()
+		if !known {
+			continue
+		}
+		entry, found := table.ByID(valkey.NodeID(silent.Record.Status.NodeID))
+		if found && (entry.Flags.Failed || entry.Flags.Suspected) {
+			return true
+		}
+	}
+	return false
 }
 
 // bounded keeps a message within what a condition may hold, 32768 bytes, and
