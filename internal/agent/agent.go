@@ -34,7 +34,7 @@ const (
 // An error means that the agent cannot do its work at all.
 func Run(ctx context.Context, config Config, output io.Writer, log *slog.Logger) (code int, err error) {
 	agent := &agent{config: config, board: newBoard(config, log), output: output, log: log}
-	stopServing, err := serve(config, agent.board)
+	stopServing, err := serve(ctx, config, agent.board)
 	if err != nil {
 		return 1, err
 	}
@@ -195,7 +195,8 @@ func (a *agent) supervise(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	sampling, stopSampling := context.WithCancel(context.Background())
+	// The server is looked at also after the context's end, until it is asked to stop.
+	sampling, stopSampling := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSampling()
 	go sampler.run(sampling)
 	select {

@@ -25,17 +25,13 @@ func playing(t *testing.T, how string) *member {
 
 func (m *member) log(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(m.dir, "log"))
-	must(t, err)
-	return string(text)
+	return read(t, filepath.Join(m.dir, "log"))
 }
 
 func (m *member) lastStop(t *testing.T) protocol.Stop {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(m.dir, "run", "last-stop.json"))
-	must(t, err)
 	var stop protocol.Stop
-	must(t, json.Unmarshal(text, &stop))
+	must(t, json.Unmarshal([]byte(read(t, filepath.Join(m.dir, "run", "last-stop.json"))), &stop))
 	return stop
 }
 
@@ -112,19 +108,13 @@ func TestForeignVolumesAreHeldAndNotTouched(t *testing.T) {
 			if facts := m.facts(); facts.Decision != protocol.DecisionForeignVolume || facts.Message == "" {
 				t.Errorf("got %+v", facts)
 			}
-			got := [3]int{m.probe(protocol.PathStarted), m.probe(protocol.PathLive), m.probe(protocol.PathReady)}
-			if want := [3]int{http.StatusOK, http.StatusOK, http.StatusServiceUnavailable}; got != want {
-				t.Errorf("the probes answer %v, want %v", got, want)
-			}
+			m.probesAnswer(t, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
 			if code := m.stop(t); code != 0 {
 				t.Errorf("exit code %d, want 0", code)
 			}
-			kept, err := os.ReadFile(m.data(file))
-			if err != nil || string(kept) != text {
-				t.Errorf("the file is now %q (%v)", kept, err)
-			}
-			if _, err := os.Stat(m.data("temp-1.rdb")); err != nil {
-				t.Errorf("a file of a foreign volume: %v", err)
+			left := [2]string{read(t, m.data(file)), read(t, m.data("temp-1.rdb"))}
+			if want := [2]string{text, ""}; left != want {
+				t.Errorf("the files hold %q, want %q", left, want)
 			}
 			if strings.Contains(m.log(t), "the server is up") {
 				t.Error("the server was started")

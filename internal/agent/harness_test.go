@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -210,12 +212,22 @@ func (m *member) facts() protocol.Facts {
 
 // probe is the status that a probe's path answers.
 func (m *member) probe(path string) int {
-	response, err := http.Get(fmt.Sprintf("http://%s:%d%s", m.host, protocol.Port, path))
+	url := "http://" + net.JoinHostPort(m.host, strconv.Itoa(protocol.Port)) + path
+	response, err := http.Get(url)
 	if err != nil {
 		return 0
 	}
 	_ = response.Body.Close()
 	return response.StatusCode
+}
+
+// probesAnswer checks what the three probes answer.
+func (m *member) probesAnswer(t *testing.T, started, live, ready int) {
+	t.Helper()
+	got := [3]int{m.probe(protocol.PathStarted), m.probe(protocol.PathLive), m.probe(protocol.PathReady)}
+	if want := [3]int{started, live, ready}; got != want {
+		t.Errorf("started, live and ready answer %v, want %v", got, want)
+	}
 }
 
 // until waits for a condition, and fails the test when it does not come.
@@ -226,6 +238,13 @@ func until(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return string(text)
 }
 
 func must(t *testing.T, err error) {

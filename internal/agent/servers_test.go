@@ -89,7 +89,7 @@ func TestReplacedPrimaryFeedsNobody(t *testing.T) {
 		f.form(t)
 		primary := f.node(0, 0)
 		primary.write(t, "key:", written)
-		f.keysReach(t, 0, written)
+		f.keysReach(t, written)
 		believer := f.node(0, 2)
 		believer.kill()
 		primary.kill()
@@ -115,7 +115,7 @@ func TestReplacedPrimaryFeedsNobody(t *testing.T) {
 		}
 		smallest := watchKeys(believer)
 		signalServers(t, syscall.SIGCONT, informed)
-		f.keysReach(t, 0, written)
+		f.keysReach(t, written)
 		f.allReady(t)
 		if least := smallest(); least != written {
 			t.Errorf("the believer had only %d keys at some time, want %d", least, written)
@@ -142,12 +142,12 @@ func (m *member) turnedAway(t *testing.T) (count int) {
 	return count
 }
 
-// keysReach waits until each member of a shard has so many keys.
-func (f *fleet) keysReach(t *testing.T, shard, count int) {
+// keysReach waits until each member of the first shard has so many keys.
+func (f *fleet) keysReach(t *testing.T, count int) {
 	t.Helper()
 	f.all(t, "has all keys", func(m *member) bool {
 		keys, _ := m.keys()
-		return m.shard != shard || keys == strconv.Itoa(count)
+		return m.shard != 0 || keys == strconv.Itoa(count)
 	})
 }
 
@@ -253,7 +253,7 @@ func TestReplicaWithOldDataWaitsForItsPrimary(t *testing.T) {
 		f.form(t)
 		primary, replica := f.node(0, 0), f.node(0, 1)
 		primary.write(t, "early:", written)
-		f.keysReach(t, 0, written)
+		f.keysReach(t, written)
 		replica.kill()
 		primary.write(t, "late:", written)
 		primary.kill()
@@ -272,7 +272,7 @@ func TestReplicaWithOldDataWaitsForItsPrimary(t *testing.T) {
 		}
 		primary.start(t)
 		f.allReady(t)
-		f.keysReach(t, 0, 2*written)
+		f.keysReach(t, 2*written)
 	})
 }
 
@@ -308,13 +308,7 @@ func TestSecondAgentWaitsForTheVolume(t *testing.T) {
 		config.Data = first.config().Data
 		second.startAs(t, config)
 		until(t, "the second agent is held", func() bool { return second.facts().Decision == protocol.DecisionVolumeLocked })
-		for path, want := range map[string]int{
-			protocol.PathStarted: http.StatusOK, protocol.PathLive: http.StatusOK, protocol.PathReady: http.StatusServiceUnavailable,
-		} {
-			if got := second.probe(path); got != want {
-				t.Errorf("%s of a held member answers %d, want %d", path, got, want)
-			}
-		}
+		second.probesAnswer(t, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
 		first.kill()
 		until(t, "the second server runs", func() bool { return second.facts().Server == protocol.ServerRunning })
 	})
@@ -341,17 +335,14 @@ func TestStopDuringLoad(t *testing.T) {
 		if facts.Server != protocol.ServerLoading || facts.Ready || facts.Empty != protocol.No {
 			t.Errorf("while loading the facts are %+v", facts)
 		}
-		got := [3]int{m.probe(protocol.PathStarted), m.probe(protocol.PathLive), m.probe(protocol.PathReady)}
-		if want := [3]int{http.StatusOK, http.StatusOK, http.StatusServiceUnavailable}; got != want {
-			t.Errorf("while loading the probes answer %v, want %v", got, want)
-		}
+		m.probesAnswer(t, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
 		if code := m.stop(t); code != 0 {
 			t.Errorf("stopped while loading: exit code %d, want 0", code)
 		}
 		m.settle(t, "")
 		m.start(t)
 		f.allReady(t)
-		f.keysReach(t, 0, count)
+		f.keysReach(t, count)
 	})
 }
 

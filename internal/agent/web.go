@@ -17,10 +17,12 @@ import (
 // requestTime bounds one request: the answers are small and lie ready.
 const requestTime = 5 * time.Second
 
-// serve answers on the agent's port until the returned function is called.
-func serve(config Config, board *board) (stop func(), err error) {
+// serve answers on the agent's port, also after the context's end, until the
+// returned function is called.
+func serve(ctx context.Context, config Config, board *board) (stop func(), err error) {
 	address := net.JoinHostPort(config.Bind, strconv.Itoa(protocol.Port))
-	listener, err := net.Listen("tcp", address)
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for probes: %w", err)
 	}
@@ -36,7 +38,7 @@ func serve(config Config, board *board) (stop func(), err error) {
 		}
 	}()
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = server.Shutdown(ctx)
 	}, nil

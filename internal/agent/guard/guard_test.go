@@ -3,6 +3,8 @@ package guard_test
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"valkey.io/valkey-operator/internal/agent/guard"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 )
@@ -92,20 +94,17 @@ func TestDecide(t *testing.T) {
 // Members that need nothing of the shard get the same verdict whatever is known of it.
 func TestNeedsShard(t *testing.T) {
 	t.Parallel()
-	for _, known := range []bool{false, true} {
-		for _, role := range []protocol.Role{"", protocol.RoleReplica, protocol.RolePrimary} {
-			for _, slots := range []bool{false, true} {
-				for _, empty := range []protocol.Answer{"", protocol.Yes, protocol.No} {
-					member := guard.Member{Known: known, Role: role, OwnsSlots: slots, Epoch: 5, Empty: empty}
-					if guard.NeedsShard(member) {
-						continue
-					}
-					without, with := guard.Decide(member, guard.Shard{}), guard.Decide(member, shard(2, primary(1, 6)))
-					if without != with || with.Decision != protocol.DecisionStart {
-						t.Errorf("%+v: %v without the shard's word, %v with it", member, without, with)
-					}
-				}
-			}
+	rapid.Check(t, func(t *rapid.T) {
+		member := guard.Member{
+			Known:     rapid.Bool().Draw(t, "known"),
+			Role:      rapid.SampledFrom([]protocol.Role{"", protocol.RoleReplica, protocol.RolePrimary}).Draw(t, "role"),
+			OwnsSlots: rapid.Bool().Draw(t, "slots"),
+			Epoch:     5,
+			Empty:     rapid.SampledFrom([]protocol.Answer{"", protocol.Yes, protocol.No}).Draw(t, "empty"),
 		}
-	}
+		without, with := guard.Decide(member, guard.Shard{}), guard.Decide(member, shard(2, primary(1, 6)))
+		if same := without == with; same == guard.NeedsShard(member) {
+			t.Errorf("%+v: %v without the shard's word, %v with it", member, without, with)
+		}
+	})
 }

@@ -58,7 +58,7 @@ func Chown(directory string, uid, gid int) (Outcome, error) {
 	if err != nil {
 		return walk.Outcome, fmt.Errorf("changing owners: %w", err)
 	}
-	walk.root, walk.device = directory, root.Sys().(*syscall.Stat_t).Dev
+	walk.root, walk.device = directory, ownerOf(root).Dev
 	if err := filepath.WalkDir(directory, walk.visit); err != nil {
 		return walk.Outcome, fmt.Errorf("changing owners: %w", err)
 	}
@@ -82,7 +82,7 @@ func (w *walk) visit(path string, entry fs.DirEntry, err error) error {
 	if infoErr != nil {
 		return infoErr
 	}
-	owner := info.Sys().(*syscall.Stat_t)
+	owner := ownerOf(info)
 	owned := int(owner.Uid) == w.UID && int(owner.Gid) == w.GID
 	switch {
 	case err != nil && owned && errors.Is(err, fs.ErrPermission):
@@ -111,6 +111,14 @@ func (w *walk) give(path string, entry fs.DirEntry) error {
 		w.Changed++
 	}
 	return err
+}
+
+// ownerOf is what Linux tells about a file; on no other system does this run.
+func ownerOf(info fs.FileInfo) syscall.Stat_t {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return *stat
+	}
+	return syscall.Stat_t{}
 }
 
 func skip(entry fs.DirEntry) error {

@@ -49,24 +49,7 @@ func TestChown(t *testing.T) {
 	if changes {
 		uid, gid = 999, 998
 	}
-	data := t.TempDir()
-	for _, name := range []string{"appendonlydir", "lost+found"} {
-		if err := os.Mkdir(filepath.Join(data, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"nodes.conf", "appendonlydir/a.aof", "lost+found/x"} {
-		if err := os.WriteFile(filepath.Join(data, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(data, "link")); err != nil {
-		t.Fatal(err)
-	}
+	data, outside := layVolume(t)
 	want := prepare.Outcome{Seen: 5, Skipped: 1, UID: uid, GID: gid}
 	if changes {
 		want.Changed = 5
@@ -82,6 +65,28 @@ func TestChown(t *testing.T) {
 	}
 	want.Changed = 0
 	compare(t, want, data, uid, gid)
+}
+
+// layVolume returns a volume and a file outside of it that a link in it names.
+func layVolume(t *testing.T) (data, outside string) {
+	t.Helper()
+	data, outside = t.TempDir(), filepath.Join(t.TempDir(), "outside")
+	for _, name := range []string{"appendonlydir", "lost+found"} {
+		if err := os.Mkdir(filepath.Join(data, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{
+		filepath.Join(data, "nodes.conf"), filepath.Join(data, "appendonlydir/a.aof"), filepath.Join(data, "lost+found/x"), outside,
+	} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, filepath.Join(data, "link")); err != nil {
+		t.Fatal(err)
+	}
+	return data, outside
 }
 
 func TestChownOfAMissingDirectory(t *testing.T) {
@@ -108,5 +113,9 @@ func owner(t *testing.T, path string) uint32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return info.Sys().(*syscall.Stat_t).Uid
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		t.Fatalf("%s: no owner is told", path)
+	}
+	return stat.Uid
 }

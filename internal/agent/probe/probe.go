@@ -85,6 +85,7 @@ func State(seen Seen, now time.Time) protocol.ServerState {
 		return protocol.ServerStopped
 	case Deciding:
 		return protocol.ServerStarting
+	case Up:
 	}
 	switch {
 	case seen.silence(now) > SilentAfter:

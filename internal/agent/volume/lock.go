@@ -22,7 +22,7 @@ func Lock(data string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Join(data, ownDirectory), 0o755); err != nil {
 		return nil, fmt.Errorf("preparing the volume: %w", err)
 	}
-	file, err := os.OpenFile(ownFile(data, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(ownFile(data, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the volume's lock: %w", err)
 	}

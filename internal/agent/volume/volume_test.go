@@ -131,24 +131,29 @@ func TestClaim(t *testing.T) {
 			defer func() { _ = lock.Close() }()
 			before := list(t, data)
 			err = volume.Claim(data, member)
-			var foreign *volume.ForeignError
-			if got := errors.As(err, &foreign); got != test.foreign {
-				t.Errorf("foreign: %t, want %t (%v)", got, test.foreign, err)
+			if isForeign(err) != test.foreign || (err != nil) != (test.foreign || test.fails) {
+				t.Errorf("got %v, want foreign: %t, failed: %t", err, test.foreign, test.fails)
 			}
-			if failed := err != nil && !test.foreign; failed != test.fails {
-				t.Errorf("failed: %v, want %t", err, test.fails)
+			if diff := cmp.Diff(before, list(t, data)); err != nil && diff != "" {
+				t.Errorf("a refused volume was touched (-before +after):\n%s", diff)
 			}
-			if err != nil {
-				if diff := cmp.Diff(before, list(t, data)); diff != "" {
-					t.Errorf("a refused volume was touched (-before +after):\n%s", diff)
-				}
-				return
-			}
-			must(t, volume.Claim(data, member))
-			if err := volume.Claim(data, volume.Identity{ClusterID: "c1", Shard: 1, Node: 9}); !errors.As(err, &foreign) {
-				t.Errorf("another member got %v, want a foreign volume", err)
+			if err == nil {
+				belongsToMember(t, data)
 			}
 		})
+	}
+}
+
+func isForeign(err error) bool {
+	var foreign *volume.ForeignError
+	return errors.As(err, &foreign)
+}
+
+func belongsToMember(t *testing.T, data string) {
+	t.Helper()
+	must(t, volume.Claim(data, member))
+	if err := volume.Claim(data, volume.Identity{ClusterID: "c1", Shard: 1, Node: 9}); !isForeign(err) {
+		t.Errorf("another member got %v, want a foreign volume", err)
 	}
 }
 
@@ -205,7 +210,8 @@ func TestSelf(t *testing.T) {
 		"a damaged table": {files: map[string]string{"nodes.conf": "\n"}, fails: true},
 		"a cut table":     {files: map[string]string{"nodes.conf": id + " 127.0.0.1:6379@16379 my"}, fails: true},
 		"a table": {known: true, files: map[string]string{
-			"nodes.conf": id + " 127.0.0.1:6379@16379 myself,master - 0 0 3 connected 0-5460\nvars currentEpoch 3 lastVoteEpoch 0\n"}},
+			"nodes.conf": id + " 127.0.0.1:6379@16379 myself,master - 0 0 3 connected 0-5460\nvars currentEpoch 3 lastVoteEpoch 0\n",
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
