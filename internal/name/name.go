@@ -4,6 +4,8 @@ package name
 
 import (
 	"fmt"
+	"net"
+	"strconv"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 )
@@ -118,6 +120,9 @@ func Workload(node string) string { return "valkey-" + node }
 
 // Claim is the first claim of a ValkeyNode.
 func Claim(node string) string { return Workload(node) + "-data" }
+
+// ClientAddress is where the server of the pod with an IP address answers.
+func ClientAddress(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(PortClient)) }
 
 // Shape says how many shards and replicas a cluster has, for example 3x1.
 func Shape(shards, replicas int32) string { return fmt.Sprintf("%dx%d", shards, replicas) }

@@ -3,8 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
 	"sync"
 	"time"
 
@@ -48,7 +46,7 @@ func (o ClusterObserver) server(ctx context.Context, ip string, credentials Cred
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
 	server, err := o.Dial(ctx, valkey.Target{
-		Address:  net.JoinHostPort(ip, strconv.Itoa(name.PortClient)),
+		Address:  name.ClientAddress(ip),
 		Username: name.UserOperator, Password: credentials.Operator,
 	})
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/plan/cluster"
 	"valkey.io/valkey-operator/internal/state"
-	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // finding is what a condition says: its reason and message.
@@ -35,7 +34,7 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	obstacle, serving := readiness(in, p, o)
 	status.Formed = status.Formed || topologySettled(p)
 	set := conditionSetter(&status.Conditions, in.State)
-	if unheard(in) {
+	if cluster.Unheard(in) {
 		// What was true of the members stays until it is known to be false.
 		set = onlyNew(set, v1alpha1.ConditionReady, v1alpha1.ConditionSlotsAssigned, v1alpha1.ConditionDegraded)
 		status.ReadyShards = in.State.Status.ReadyShards
@@ -79,42 +78,6 @@ func onlyNew(set func(string, bool, finding), kept ...string) func(string, bool,
 			set(conditionType, holds, f)
 		}
 	}
-}
-
-// unheard says whether a formed cluster merely missed answers: every member
-// that is silent has a pod that its worker, which asks more often, calls ready,
-// and no other member suspects it.
-func unheard(in cluster.Input) bool {
-	missed := false
-	for _, member := range in.State.Members {
-		if !member.Wanted || member.Server.Known && member.Agent.Known {
-			continue
-		}
-		pod, one := state.LivePod(member.Pods)
-		if !one || !pod.Ready || suspected(in, member) {
-			return false
-		}
-		missed = true
-	}
-	return missed && in.State.Status.Formed
-}
-
-// suspected says whether a member that answers calls another one failing.
-func suspected(in cluster.Input, silent state.Member) bool {
-	if silent.Record == nil {
-		return false
-	}
-	for _, member := range in.State.Members {
-		table, _, known := member.Table()
-		if !known {
-			continue
-		}
-		entry, found := table.ByID(valkey.NodeID(silent.Record.Status.NodeID))
-		if found && (entry.Flags.Failed || entry.Flags.Suspected) {
-			return true
-		}
-	}
-	return false
 }
 
 // bounded keeps a message within what a condition may hold, 32768 bytes, and

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -24,7 +22,7 @@ type voice struct {
 }
 
 func (v voice) server() plan.Server {
-	return plan.Server{Node: v.Name, Address: net.JoinHostPort(v.ip, strconv.Itoa(name.PortClient))}
+	return plan.Server{Node: v.Name, Address: name.ClientAddress(v.ip)}
 }
 
 // primaryWithSlots says whether the member serves slots by its own word.
@@ -116,4 +114,40 @@ func bounded(list []string) []string {
 		return list
 	}
 	return append(append([]string{}, list[:most]...), fmt.Sprintf("and %d more", len(list)-most))
+}
+
+// Unheard says whether a formed cluster merely missed answers: every member
+// that is silent has a pod that its worker, which asks more often, calls ready,
+// and no other member suspects it.
+func Unheard(in Input) bool {
+	missed := false
+	for _, member := range in.wanted() {
+		if member.Server.Known && member.Agent.Known {
+			continue
+		}
+		pod, one := state.LivePod(member.Pods)
+		if !one || !pod.Ready || suspected(in, member) {
+			return false
+		}
+		missed = true
+	}
+	return missed && in.formed()
+}
+
+// suspected says whether a member that answers calls another one failing.
+func suspected(in Input, silent state.Member) bool {
+	if silent.Record == nil {
+		return false
+	}
+	for _, member := range in.State.Members {
+		table, _, known := member.Table()
+		if !known {
+			continue
+		}
+		entry, found := table.ByID(valkey.NodeID(silent.Record.Status.NodeID))
+		if found && (entry.Flags.Failed || entry.Flags.Suspected) {
+			return true
+		}
+	}
+	return false
 }
