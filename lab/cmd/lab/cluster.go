@@ -21,7 +21,7 @@ func upCommand(h home.Home) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lab := theCluster(h)
-			if err := lab.Check(o.Port); err != nil {
+			if err := lab.Check(cmd.Context(), o.Port); err != nil {
 				return err
 			}
 			if err := h.Prepare(); err != nil {

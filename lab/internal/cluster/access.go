@@ -37,8 +37,10 @@ func ensureAccess(h home.Home, port int) error {
 	}
 	for _, r := range []pki.Request{
 		{Name: "front", CN: "front-proxy-client", Signer: front},
-		{Name: "apiserver", CN: "kube-apiserver", Signer: ca, Hosts: []string{hubIP, apiServiceIP, "127.0.0.1", "localhost",
-			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}},
+		{Name: "apiserver", CN: "kube-apiserver", Signer: ca, Hosts: []string{
+			hubIP, apiServiceIP, "127.0.0.1", "localhost",
+			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		}},
 		{Name: "apiserver-kubelet", CN: "kube-apiserver-kubelet", Orgs: adminsGroup, Signer: ca},
 		{Name: "sa", CN: "service-accounts"},
 	} {

@@ -39,14 +39,15 @@ func HubInit(ctx context.Context, h home.Home) error {
 	if err != nil {
 		return err
 	}
-	images, err := net.Listen("tcp", hubIP+":5000")
+	images, err := new(net.ListenConfig).Listen(ctx, "tcp", hubIP+":5000")
 	if err != nil {
 		return err
 	}
-	go forward(portal, hubIP+":6443")
+	go forward(ctx, portal, hubIP+":6443")
 	go answerClaims(lock, h)
-	go func() { _ = http.Serve(images, registry.Store{Dir: h.Images()}.Handler()) }()
-	s := supervise.Supervisor{Bin: h.Bin(), LogDir: h.Log(), Services: hubServices(h)}
+	server := http.Server{Handler: registry.Store{Dir: h.Images()}.Handler(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(images) }()
+	s := supervise.Supervisor{Bin: h.Bin(), LogDir: h.Log(), Services: hubServices(ctx, h)}
 	s.Run(ctx)
 	return nil
 }
@@ -60,37 +61,44 @@ func inherited(fd uintptr) (net.Listener, error) {
 }
 
 // forward passes every connection on, both ways, until the listener closes.
-func forward(l net.Listener, to string) {
+func forward(ctx context.Context, l net.Listener, to string) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		go pipe(c, to)
+		go pipe(ctx, c, to)
 	}
 }
 
-func pipe(c net.Conn, to string) {
+func pipe(ctx context.Context, c net.Conn, to string) {
 	defer c.Close()
-	up, err := net.Dial("tcp", to)
+	up, err := new(net.Dialer).DialContext(ctx, "tcp", to)
 	if err != nil {
 		return
 	}
 	defer up.Close()
 	go func() {
 		_, _ = io.Copy(up, c)
-		_ = up.(*net.TCPConn).CloseWrite()
+		if half, ok := up.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
 	}()
 	_, _ = io.Copy(c, up)
 }
 
 // answersOK asks a URL of this host, whose certificate is not looked at: the
 // question is only whether the server is up.
-func answersOK(url string) func() bool {
+func answersOK(ctx context.Context, url string) func() bool {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}} //nolint:gosec // nothing is sent and nothing believed
 	return func() bool {
-		r, err := client.Get(url)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return false
+		}
+		r, err := client.Do(request)
 		if err != nil {
 			return false
 		}
@@ -99,36 +107,45 @@ func answersOK(url string) func() bool {
 	}
 }
 
-func hubServices(h home.Home) []supervise.Service {
+func hubServices(ctx context.Context, h home.Home) []supervise.Service {
 	socket := h.State("hub", "csi.sock")
-	csi := []string{"--csi-address=" + socket, "--kubeconfig=" + h.State("csi.kubeconfig"),
-		"--retry-interval-max=30s"} // five minutes by default
+	csi := []string{
+		"--csi-address=" + socket, "--kubeconfig=" + h.State("csi.kubeconfig"),
+		"--retry-interval-max=30s",
+	} // five minutes by default
 	return []supervise.Service{
-		{Name: "etcd", Args: etcdArgs(h), Ready: answersOK("http://127.0.0.1:2379/health")},
-		{Name: "kube-apiserver", Args: apiserverArgs(h), Ready: answersOK("https://127.0.0.1:6443/readyz")},
+		{Name: "etcd", Args: etcdArgs(h), Ready: answersOK(ctx, "http://127.0.0.1:2379/health")},
+		{Name: "kube-apiserver", Args: apiserverArgs(h), Ready: answersOK(ctx, "https://127.0.0.1:6443/readyz")},
 		{Name: "kube-controller-manager", Args: controllerManagerArgs(h)},
-		{Name: "kube-scheduler", Args: []string{"kube-scheduler", "--kubeconfig=" + h.State("scheduler.kubeconfig"),
+		{Name: "kube-scheduler", Args: []string{
+			"kube-scheduler", "--kubeconfig=" + h.State("scheduler.kubeconfig"),
 			"--authentication-kubeconfig=" + h.State("scheduler.kubeconfig"),
 			"--authorization-kubeconfig=" + h.State("scheduler.kubeconfig"),
-			"--bind-address=127.0.0.1", "--leader-elect=false"}},
-		{Name: "csi-controller", Args: []string{"csi-loopback", "controller", "--pool=" + h.Pool(), "--socket=" + socket,
-			"--kubeconfig=" + h.State("csi.kubeconfig")}, Ready: listens(socket)},
+			"--bind-address=127.0.0.1", "--leader-elect=false",
+		}},
+		{Name: "csi-controller", Args: []string{
+			"csi-loopback", "controller", "--pool=" + h.Pool(), "--socket=" + socket,
+			"--kubeconfig=" + h.State("csi.kubeconfig"),
+		}, Ready: listens(ctx, socket)},
 		{Name: "csi-resizer", Args: append([]string{"csi-resizer"}, csi...)},
 		{Name: "csi-attacher", Args: append([]string{"csi-attacher"}, csi...)},
 	}
 }
 
 func etcdArgs(h home.Home) []string {
-	return []string{"etcd", "--name=lab", "--data-dir=" + h.State("hub", "etcd"),
+	return []string{
+		"etcd", "--name=lab", "--data-dir=" + h.State("hub", "etcd"),
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
 		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=lab=http://127.0.0.1:2380",
-		"--unsafe-no-fsync", "--log-level=warn"}
+		"--unsafe-no-fsync", "--log-level=warn",
+	}
 }
 
 func apiserverArgs(h home.Home) []string {
 	store := pkiStore(h)
-	return []string{"kube-apiserver",
+	return []string{
+		"kube-apiserver",
 		"--etcd-servers=http://127.0.0.1:2379",
 		"--bind-address=0.0.0.0", "--advertise-address=" + hubIP, "--secure-port=6443",
 		"--service-cluster-ip-range=" + serviceCIDR,
@@ -158,7 +175,8 @@ func apiserverArgs(h home.Home) []string {
 
 func controllerManagerArgs(h home.Home) []string {
 	store := pkiStore(h)
-	return []string{"kube-controller-manager",
+	return []string{
+		"kube-controller-manager",
 		"--kubeconfig=" + h.State("kcm.kubeconfig"),
 		"--authentication-kubeconfig=" + h.State("kcm.kubeconfig"),
 		"--authorization-kubeconfig=" + h.State("kcm.kubeconfig"),

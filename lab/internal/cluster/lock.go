@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,20 +19,30 @@ import (
 const lockName = "@valkey-operator-lab"
 
 // claim takes a name, or says which lab has it.
-func claim(name string) (*os.File, error) {
-	l, err := net.Listen("unix", name)
+func claim(ctx context.Context, name string) (*os.File, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", name)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("another lab runs on this machine (%s): end it with `LAB=THERE lab down` first", holder(name))
+		return nil, fmt.Errorf("another lab runs on this machine (%s): end it with `LAB=THERE lab down` first", holder(ctx, name))
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
-	return l.(*net.UnixListener).File()
+	return descriptor(l)
 }
 
-func holder(name string) string {
-	c, err := net.DialTimeout("unix", name, time.Second)
+// descriptor is what hands a listener to another process; the listener itself
+// is closed.
+func descriptor(l net.Listener) (*os.File, error) {
+	defer l.Close()
+	f, ok := l.(interface{ File() (*os.File, error) })
+	if !ok {
+		return nil, fmt.Errorf("a %T has no descriptor", l)
+	}
+	return f.File()
+}
+
+func holder(ctx context.Context, name string) string {
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", name)
 	if err != nil {
 		return "it does not answer"
 	}
@@ -57,16 +68,15 @@ func answerClaims(l net.Listener, h home.Home) {
 }
 
 // openPortal listens where this machine reaches the API server.
-func openPortal(port int) (*os.File, error) {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+func openPortal(ctx context.Context, port int) (*os.File, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("port %d of 127.0.0.1 is in use: choose another with --port", port)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
-	return l.(*net.TCPListener).File()
+	return descriptor(l)
 }
 
 // serialize keeps two commands from changing one lab at the same time. The

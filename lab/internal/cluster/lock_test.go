@@ -3,6 +3,7 @@ package cluster
 import (
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 func TestAMachineHasOneLab(t *testing.T) {
 	t.Parallel()
 	name := "@" + filepath.Base(t.TempDir()) + t.Name()
-	f, err := claim(name)
+	f, err := claim(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,13 +24,13 @@ func TestAMachineHasOneLab(t *testing.T) {
 	f.Close()
 	go answerClaims(l, home.Home{Root: "/here/it/is"})
 
-	_, err = claim(name)
+	_, err = claim(t.Context(), name)
 	if err == nil || !strings.Contains(err.Error(), "another lab runs on this machine (at /here/it/is)") {
 		t.Errorf("a second lab must be refused by a sentence that names the first, got: %v", err)
 	}
 
 	l.Close()
-	f, err = claim(name)
+	f, err = claim(t.Context(), name)
 	if err != nil {
 		t.Fatalf("the name must be free once its lab has ended: %v", err)
 	}
@@ -43,7 +44,15 @@ func TestATakenPortIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = openPortal(l.Addr().(*net.TCPAddr).Port)
+	_, text, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = openPortal(t.Context(), port)
 	if err == nil || !strings.Contains(err.Error(), "in use: choose another with --port") {
 		t.Errorf("want a sentence about the port, got: %v", err)
 	}

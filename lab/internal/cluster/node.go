@@ -56,7 +56,7 @@ func NodeInit(ctx context.Context, h home.Home, name string) error {
 	if err := writeNodeConfig(h, n); err != nil {
 		return err
 	}
-	s := supervise.Supervisor{Bin: h.Bin(), LogDir: h.NodeLog(name), Services: nodeServices(h, n)}
+	s := supervise.Supervisor{Bin: h.Bin(), LogDir: h.NodeLog(name), Services: nodeServices(ctx, h, n)}
 	s.Run(ctx)
 	return nil
 }
@@ -149,18 +149,26 @@ func writeNodeConfig(h home.Home, n int) error {
 	return nil
 }
 
-func nodeServices(h home.Home, n int) []supervise.Service {
+func nodeServices(ctx context.Context, h home.Home, n int) []supervise.Service {
 	name := nodeName(n)
 	return []supervise.Service{
-		{Name: "containerd", Args: []string{"containerd", "--config=" + h.State(name, "containerd.toml")},
-			Ready: listens("/run/containerd/containerd.sock")},
-		{Name: "csi-node", Args: []string{"csi-loopback", "node", "--name=" + name, "--pool=" + h.Pool(),
-			"--socket=/run/csi/csi.sock", "--registration-dir=/var/lib/kubelet/plugins_registry"},
-			Ready: listens("/run/csi/csi.sock")},
-		{Name: "kube-proxy", Args: []string{"kube-proxy", "--config=" + h.State(name, "kube-proxy.yaml")}, Ready: servicesReachable},
-		{Name: "kubelet", Args: []string{"kubelet", "--config=" + h.State(name, "kubelet.yaml"),
+		{
+			Name: "containerd", Args: []string{"containerd", "--config=" + h.State(name, "containerd.toml")},
+			Ready: listens(ctx, "/run/containerd/containerd.sock"),
+		},
+		{
+			Name: "csi-node", Args: []string{
+				"csi-loopback", "node", "--name=" + name, "--pool=" + h.Pool(),
+				"--socket=/run/csi/csi.sock", "--registration-dir=/var/lib/kubelet/plugins_registry",
+			},
+			Ready: listens(ctx, "/run/csi/csi.sock"),
+		},
+		{Name: "kube-proxy", Args: []string{"kube-proxy", "--config=" + h.State(name, "kube-proxy.yaml")}, Ready: func() bool { return servicesReachable(ctx) }},
+		{Name: "kubelet", Args: []string{
+			"kubelet", "--config=" + h.State(name, "kubelet.yaml"),
 			"--kubeconfig=" + h.State(name, "kubelet.kubeconfig"), "--hostname-override=" + name, "--node-ip=" + nodeIP(n),
-			fmt.Sprintf("--node-labels=topology.kubernetes.io/zone=z%d", n)}},
+			fmt.Sprintf("--node-labels=topology.kubernetes.io/zone=z%d", n),
+		}},
 	}
 }
 
@@ -168,18 +176,18 @@ func nodeServices(h home.Home, n int) []supervise.Service {
 // back: they expect to reach services at once. A new node has none, and its
 // proxy in turn waits for the kubelet to register the node. The proxy's own
 // health answer comes before its first rules, hence the look at the rules.
-func servicesReachable() bool {
+func servicesReachable(ctx context.Context) bool {
 	if pods, _ := filepath.Glob("/var/lib/kubelet/pods/*"); len(pods) == 0 {
 		return true
 	}
-	out, err := exec.Command("nft", "list", "map", "ip", "kube-proxy", "service-ips").Output()
+	out, err := exec.CommandContext(ctx, "nft", "list", "map", "ip", "kube-proxy", "service-ips").Output()
 	return err == nil && strings.Contains(string(out), apiServiceIP+" ")
 }
 
 // listens asks whether a socket has a server: its file may be left from before.
-func listens(path string) func() bool {
+func listens(ctx context.Context, path string) func() bool {
 	return func() bool {
-		c, err := net.Dial("unix", path)
+		c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 		if err != nil {
 			return false
 		}

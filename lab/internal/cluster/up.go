@@ -130,19 +130,19 @@ func (c Cluster) waitNodes(ctx context.Context, nodes []int) error {
 
 // Check says in a sentence why Up cannot start this lab now, before anything
 // that takes long is done for it.
-func (c Cluster) Check(port int) error {
+func (c Cluster) Check(ctx context.Context, port int) error {
 	if err := preflight.This().Check(); err != nil {
 		return err
 	}
 	if c.record("hub").Pid() != 0 {
 		return nil
 	}
-	lock, err := claim(lockName)
+	lock, err := claim(ctx, lockName)
 	if err != nil {
 		return err
 	}
 	lock.Close()
-	portal, err := openPortal(port)
+	portal, err := openPortal(ctx, port)
 	if err != nil {
 		return err
 	}
@@ -159,12 +159,12 @@ func (c Cluster) startHub(ctx context.Context, port int) error {
 		return err
 	}
 	c.Say("starting the control plane")
-	lock, err := claim(lockName)
+	lock, err := claim(ctx, lockName)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	portal, err := openPortal(port)
+	portal, err := openPortal(ctx, port)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func unpack(ctx context.Context, h home.Home, r Release, dir string) error {
 	cmd := exec.CommandContext(ctx, "bash", "-c", recipe, "rootfs.sh", r.Suite, tmp)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("Valkey %s from Debian's %s: %w: read %s", r.Line, r.Suite, err, log)
+		return fmt.Errorf("unpacking Valkey %s from Debian's %s: %w: read %s", r.Line, r.Suite, err, log)
 	}
 	if _, err := describe(r, tmp); err != nil {
 		return err
@@ -101,7 +101,7 @@ func describe(r Release, dir string) (Rootfs, error) {
 	pkg := packageVersion(string(packages), "valkey-server")
 	version := upstream(pkg)
 	if !strings.HasPrefix(version, r.Line+".") {
-		return Rootfs{}, fmt.Errorf("Debian's %s carries Valkey %q now, not %s: change the lab's table of releases", r.Suite, version, r.Line)
+		return Rootfs{}, fmt.Errorf("suite %s of Debian carries Valkey %q now, not %s: change the lab's table of releases", r.Suite, version, r.Line)
 	}
 	sum := sha256.Sum256([]byte(recipe + string(packages)))
 	return Rootfs{Release: r, Version: version, Package: pkg, Dir: filepath.Join(dir, "rootfs"), Digest: hex.EncodeToString(sum[:])}, nil

@@ -137,8 +137,10 @@ func recipes(ctx context.Context, h home.Home, refresh bool, say func(string, ..
 			return nil, fmt.Errorf("%w: run the lab's build.sh", err)
 		}
 		sum := sha256.Sum256(b)
-		all = append(all, recipe{refs: []string{program.ref}, from: "the lab's " + program.name, source: hex.EncodeToString(sum[:]),
-			path: h.Bin(program.name), config: v1.Config{User: program.user}})
+		all = append(all, recipe{
+			refs: []string{program.ref}, from: "the lab's " + program.name, source: hex.EncodeToString(sum[:]),
+			path: h.Bin(program.name), config: v1.Config{User: program.user},
+		})
 	}
 	for _, release := range debian.Releases {
 		root, err := debian.Ensure(ctx, h, release, refresh, say)
@@ -149,8 +151,10 @@ func recipes(ctx context.Context, h home.Home, refresh bool, say func(string, ..
 		all = append(all, recipe{
 			refs: []string{repository + root.Version, repository + release.Line},
 			from: "Debian " + release.Suite + " valkey " + root.Package, source: root.Digest, path: root.Dir,
-			config: v1.Config{Entrypoint: []string{"docker-entrypoint.sh"}, Cmd: []string{"valkey-server"},
-				WorkingDir: "/data", Volumes: map[string]struct{}{"/data": {}}},
+			config: v1.Config{
+				Entrypoint: []string{"docker-entrypoint.sh"}, Cmd: []string{"valkey-server"},
+				WorkingDir: "/data", Volumes: map[string]struct{}{"/data": {}},
+			},
 		})
 	}
 	return all, nil

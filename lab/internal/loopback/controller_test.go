@@ -3,7 +3,6 @@ package loopback
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +18,8 @@ const mib = 1 << 20
 func create(c *controller, id string, size int64, class map[string]string) error {
 	_, err := c.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
 		Name: id, CapacityRange: &csi.CapacityRange{RequiredBytes: size}, Parameters: class,
-		VolumeCapabilities: []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}}})
+		VolumeCapabilities: []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}},
+	})
 	return err
 }
 
@@ -50,6 +50,7 @@ func wantCode(t *testing.T, err error, want codes.Code) {
 }
 
 func newController(t *testing.T, settings string) *controller {
+	t.Helper()
 	return &controller{pool: pool(t, settings), now: time.Now}
 }
 
@@ -113,33 +114,32 @@ func TestGrowth(t *testing.T) {
 func TestAPoolPromisesNoMoreThanItHas(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			rt.Fatal(err)
-		}
-		c := &controller{pool: Pool{Dir: dir}, now: time.Now}
-		set(t, c.pool, `{"capacity": "512Mi"}`)
-		for i := range rapid.IntRange(1, 12).Draw(rt, "calls") {
+		c := newController(t, `{"capacity": "512Mi"}`)
+		for range rapid.IntRange(1, 12).Draw(rt, "calls") {
 			id := fmt.Sprint("v", rapid.IntRange(0, 3).Draw(rt, "volume"))
-			size := rapid.Int64Range(1, 400*mib).Draw(rt, "size")
-			_, before, missing := c.pool.get(id)
-			if missing != nil {
-				err = create(c, id, size, nil)
-			} else {
-				_, err = grow(t.Context(), c, id, size)
-			}
-			_, after, _ := c.pool.get(id)
-			if after < before {
-				rt.Fatalf("call %d shrank %s", i, id)
-			}
-			if err == nil && after < size {
-				rt.Fatalf("call %d promised %d and gave %d", i, size, after)
-			}
+			makeOrGrow(rt, c, id, rapid.Int64Range(1, 400*mib).Draw(rt, "size"))
 			if c.pool.promised("", "") > 512*mib {
-				rt.Fatalf("call %d promised more than there is", i)
+				rt.Fatal("more is promised than there is")
 			}
 		}
 	})
+}
+
+// makeOrGrow asks for a volume of a size, and checks what came of it.
+func makeOrGrow(t *rapid.T, c *controller, id string, size int64) {
+	_, before, err := c.pool.get(id)
+	if err != nil {
+		err = create(c, id, size, nil)
+	} else {
+		_, err = grow(context.Background(), c, id, size)
+	}
+	_, after, _ := c.pool.get(id)
+	if after < before {
+		t.Fatalf("%s shrank from %d to %d", id, before, after)
+	}
+	if err == nil && after < size {
+		t.Fatalf("%d promised, %d given", size, after)
+	}
 }
 
 func TestAFullPoolIsWorthRetrying(t *testing.T) {

@@ -27,7 +27,7 @@ type Fault struct {
 	// volume was made for a claim whose NAMESPACE/NAME contains it.
 	Match string `json:"match,omitempty"`
 	// Delay passes first; a call that ends meanwhile fails as it would anyway.
-	Delay metav1.Duration `json:"delay,omitempty"`
+	Delay metav1.Duration `json:"delay,omitzero"`
 	// Times is how often it is acted out, in all processes together, until the
 	// settings change; 0 is for ever.
 	Times int `json:"times,omitempty"`

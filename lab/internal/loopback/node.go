@@ -165,10 +165,14 @@ func (n *node) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRe
 		return nil, status.Errorf(codes.NotFound, "%s: %v", r.VolumePath, err)
 	}
 	block := st.Bsize
-	bytes := &csi.VolumeUsage{Unit: csi.VolumeUsage_BYTES, Total: int64(st.Blocks) * block,
-		Available: int64(st.Bavail) * block, Used: int64(st.Blocks-st.Bfree) * block}
-	inodes := &csi.VolumeUsage{Unit: csi.VolumeUsage_INODES, Total: int64(st.Files),
-		Available: int64(st.Ffree), Used: int64(st.Files - st.Ffree)}
+	bytes := &csi.VolumeUsage{
+		Unit: csi.VolumeUsage_BYTES, Total: int64(st.Blocks) * block,
+		Available: int64(st.Bavail) * block, Used: int64(st.Blocks-st.Bfree) * block,
+	}
+	inodes := &csi.VolumeUsage{
+		Unit: csi.VolumeUsage_INODES, Total: int64(st.Files),
+		Available: int64(st.Ffree), Used: int64(st.Files - st.Ffree),
+	}
 	s, _, err := n.pool.settings()
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
@@ -199,8 +203,10 @@ func (r StatsRule) apply(u *csi.VolumeUsage) error {
 }
 
 func (n *node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: n.name, MaxVolumesPerNode: maxVolumesPerNode,
-		AccessibleTopology: &csi.Topology{Segments: map[string]string{topologyKey: n.name}}}, nil
+	return &csi.NodeGetInfoResponse{
+		NodeId: n.name, MaxVolumesPerNode: maxVolumesPerNode,
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{topologyKey: n.name}},
+	}, nil
 }
 
 func (n *node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
@@ -212,7 +218,8 @@ func (n *node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequ
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	} {
 		out.Capabilities = append(out.Capabilities, &csi.NodeServiceCapability{
-			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: t}}})
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: t}},
+		})
 	}
 	return out, nil
 }

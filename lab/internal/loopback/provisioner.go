@@ -85,7 +85,8 @@ func createRequest(o provision.ProvisionOptions) *csi.CreateVolumeRequest {
 	}
 	if o.SelectedNodeName != "" {
 		request.AccessibilityRequirements = &csi.TopologyRequirement{
-			Preferred: []*csi.Topology{{Segments: map[string]string{topologyKey: o.SelectedNodeName}}}}
+			Preferred: []*csi.Topology{{Segments: map[string]string{topologyKey: o.SelectedNodeName}}},
+		}
 	}
 	return request
 }
@@ -100,7 +101,8 @@ func persistentVolume(o provision.ProvisionOptions, request *csi.CreateVolumeReq
 			VolumeMode:                    o.PVC.Spec.VolumeMode,
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(v.CapacityBytes, resource.BinarySI)},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: DriverName, VolumeHandle: v.VolumeId, FSType: request.VolumeCapabilities[0].GetMount().FsType}},
+				Driver: DriverName, VolumeHandle: v.VolumeId, FSType: request.VolumeCapabilities[0].GetMount().FsType,
+			}},
 		},
 	}
 	var terms []corev1.NodeSelectorTerm

@@ -74,7 +74,7 @@ func serve(ctx context.Context, s *grpc.Server, socket string) error {
 	if err := os.Remove(socket); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	l, err := net.Listen("unix", socket)
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,8 @@ func (identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitie
 		service(csi.PluginCapability_Service_CONTROLLER_SERVICE),
 		service(csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS),
 		{Type: &csi.PluginCapability_VolumeExpansion_{VolumeExpansion: &csi.PluginCapability_VolumeExpansion{
-			Type: csi.PluginCapability_VolumeExpansion_ONLINE}}},
+			Type: csi.PluginCapability_VolumeExpansion_ONLINE,
+		}}},
 	}}, nil
 }
 
@@ -116,8 +117,10 @@ type registration struct {
 }
 
 func (r registration) GetInfo(context.Context, *pluginregistration.InfoRequest) (*pluginregistration.PluginInfo, error) {
-	return &pluginregistration.PluginInfo{Type: pluginregistration.CSIPlugin, Name: DriverName,
-		Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"}}, nil
+	return &pluginregistration.PluginInfo{
+		Type: pluginregistration.CSIPlugin, Name: DriverName,
+		Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"},
+	}, nil
 }
 
 func (registration) NotifyRegistrationStatus(_ context.Context, s *pluginregistration.RegistrationStatus) (*pluginregistration.RegistrationStatusResponse, error) {

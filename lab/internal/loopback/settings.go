@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -94,7 +94,7 @@ type StatsRule struct {
 // FillRule fills the volumes that match.
 type FillRule struct {
 	Match string            `json:"match,omitempty"`
-	Leave resource.Quantity `json:"leave,omitempty"` // bytes left free
+	Leave resource.Quantity `json:"leave,omitzero"` // bytes left free
 }
 
 func defaults() Limits {
@@ -126,7 +126,7 @@ func first[T any](a, b *T) *T {
 // limits of one volume: the defaults, pool.json's, its class', its pool's in
 // pool.json; the later wins.
 func (s Settings) limits(v volume) Limits {
-	return s.Pools[v.Pool].over(v.Limits.over(s.Limits.over(defaults())))
+	return s.Pools[v.Pool].over(v.Limits.over(s.over(defaults())))
 }
 
 func parseSettings(b []byte) (Settings, error) {
@@ -136,7 +136,7 @@ func parseSettings(b []byte) (Settings, error) {
 	if err := d.Decode(&s); err != nil {
 		return s, fmt.Errorf("pool.json: %w", err)
 	}
-	if err := s.Limits.validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return s, err
 	}
 	for _, l := range s.Pools {
@@ -214,13 +214,13 @@ func (p Pool) settings() (s Settings, generation string, err error) {
 	if err != nil {
 		return s, "", err
 	}
-	st, err := f.Stat()
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return s, "", err
 	}
 	s, err = parseSettings(b)
 	// The time is coarse: two changes in a moment differ by the inode.
-	return s, fmt.Sprintf("%d-%d", st.Sys().(*syscall.Stat_t).Ino, st.ModTime().UnixNano()), err
+	return s, fmt.Sprintf("%d-%d", st.Ino, st.Mtim.Nano()), err
 }
 
 // Set replaces the settings, all at once; {} is back to the defaults.
@@ -237,7 +237,7 @@ func (p Pool) Describe() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Limits = s.Limits.over(defaults())
+	s.Limits = s.over(defaults())
 	return json.MarshalIndent(s, "", "  ")
 }
 

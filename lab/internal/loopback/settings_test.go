@@ -62,10 +62,18 @@ func TestLimitsOfAVolume(t *testing.T) {
 	}{
 		"without settings the defaults hold": {`{}`, nil, "", limits(t, `{"capacity":"24Gi","maxVolume":"8Gi","roundUp":"1Mi","expandDelay":"0s"}`)},
 		"settings come before defaults":      {settings, nil, "", limits(t, `{"capacity":"10Gi","maxVolume":"8Gi","roundUp":"1Gi","expandDelay":"0s"}`)},
-		"a class comes before settings": {settings, map[string]string{"capacity": "512Mi", "offlineOnly": "true", "modificationsPerPeriod": "2/6h", "rootOwner": "7:8"}, "",
-			limits(t, `{"capacity":"512Mi","maxVolume":"8Gi","roundUp":"1Gi","expandDelay":"0s","offlineOnly":true,"modificationsPerPeriod":{"n":2,"period":"6h"},"rootOwner":"7:8"}`)},
-		"a pool's settings come before its class": {settings, map[string]string{"capacity": "512Mi"}, "small",
-			limits(t, `{"capacity":"2Gi","maxVolume":"8Gi","roundUp":"1Gi","expandDelay":"0s"}`)},
+		"a class comes before settings": {
+			settings,
+			map[string]string{"capacity": "512Mi", "offlineOnly": "true", "modificationsPerPeriod": "2/6h", "rootOwner": "7:8"},
+			"",
+			limits(t, `{"capacity":"512Mi","maxVolume":"8Gi","roundUp":"1Gi","expandDelay":"0s","offlineOnly":true,"modificationsPerPeriod":{"n":2,"period":"6h"},"rootOwner":"7:8"}`),
+		},
+		"a pool's settings come before its class": {
+			settings,
+			map[string]string{"capacity": "512Mi"},
+			"small",
+			limits(t, `{"capacity":"2Gi","maxVolume":"8Gi","roundUp":"1Gi","expandDelay":"0s"}`),
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
@@ -77,19 +85,22 @@ func TestLimitsOfAVolume(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := json.Marshal(s.limits(volume{Pool: c.pool, Limits: class}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := json.Marshal(c.wantLimit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			got := s.limits(volume{Pool: c.pool, Limits: class})
+			if diff := cmp.Diff(asJSON(t, c.wantLimit), asJSON(t, got)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
+}
+
+// asJSON makes limits comparable: a quantity has more than one form.
+func asJSON(t *testing.T, l Limits) string {
+	t.Helper()
+	b, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func limits(t *testing.T, text string) Limits {
@@ -104,8 +115,12 @@ func limits(t *testing.T, text string) Limits {
 func TestWrongClassParametersAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, parameters := range []map[string]string{
-		{"offlineOnly": "perhaps"}, {"modificationsPerPeriod": "often"}, {"modificationsPerPeriod": "1"},
-		{"capacity": "large"}, {"rootOwner": "me"}, {"expandDelay": "1"},
+		{"offlineOnly": "perhaps"},
+		{"modificationsPerPeriod": "often"},
+		{"modificationsPerPeriod": "1"},
+		{"capacity": "large"},
+		{"rootOwner": "me"},
+		{"expandDelay": "1"},
 	} {
 		if l, err := classLimits(parameters); err == nil {
 			t.Errorf("%v must be refused, gave %+v", parameters, l)

@@ -106,8 +106,15 @@ func (m Machine) cgroups() error {
 // programs looks for what the lab runs, by the Debian package that has it.
 func (m Machine) programs() error {
 	var missing []string
-	for _, need := range [][2]string{{"nft", "nftables"}, {"mkfs.xfs", "xfsprogs"}, {"mkfs.ext4", "e2fsprogs"}, {"ip", "iproute2"},
-		{"nsenter", "util-linux"}, {"mount", "mount"}, {"tar", "tar"}} {
+	for _, need := range [][2]string{
+		{"nft", "nftables"},
+		{"mkfs.xfs", "xfsprogs"},
+		{"mkfs.ext4", "e2fsprogs"},
+		{"ip", "iproute2"},
+		{"nsenter", "util-linux"},
+		{"mount", "mount"},
+		{"tar", "tar"},
+	} {
 		if _, err := m.Find(need[0]); err != nil {
 			missing = append(missing, need[1])
 		}

@@ -54,7 +54,7 @@ func TestHandler(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
 	digest := add(t, s, "one", "docker.io/me/it:1", "ghcr.example/me/it:2")
 	server := httptest.NewServer(s.Handler())
-	defer server.Close()
+	t.Cleanup(server.Close)
 	for sentence, c := range map[string]struct {
 		path string
 		want int
@@ -72,6 +72,7 @@ func TestHandler(t *testing.T) {
 		"what is outside of the API is not there too": {"/index.json", 404},
 	} {
 		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
 			if got, body := get(t, server, c.path); got != c.want {
 				t.Errorf("GET %s = %d, want %d: %s", c.path, got, c.want, body)
 			}
@@ -176,8 +177,10 @@ func TestParseConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := v1.Config{Entrypoint: []string{"/a", "b=c"}, Cmd: []string{"run"}, Env: []string{"K=V"},
-		User: "999", WorkingDir: "/data", Volumes: map[string]struct{}{"/data": {}}}
+	want := v1.Config{
+		Entrypoint: []string{"/a", "b=c"}, Cmd: []string{"run"}, Env: []string{"K=V"},
+		User: "999", WorkingDir: "/data", Volumes: map[string]struct{}{"/data": {}},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

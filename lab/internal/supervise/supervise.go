@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -53,7 +54,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			fmt.Println(time.Now().Format(time.TimeOnly), s.Services[i].Name, "ended; starting it again")
 			time.AfterFunc(time.Second, func() { s.start(i) })
 		case <-ctx.Done():
-			s.stopAll()
+			s.stopAll() //nolint:contextcheck // the context has ended: that is why it stops
 			return
 		}
 	}
@@ -97,7 +98,7 @@ func (s *Supervisor) start(i int) {
 		Env:   []string{"PATH=" + s.Bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"},
 	})
 	if err != nil {
-		fmt.Fprintln(log, "cannot start:", err)
+		_, _ = fmt.Fprintln(log, "cannot start:", err)
 		s.died <- i
 		return
 	}
@@ -127,7 +128,7 @@ func (s *Supervisor) stopAll() {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
-	for i := len(s.Services) - 1; i >= 0; i-- {
+	for i := range slices.Backward(s.Services) {
 		pid := s.pid(i)
 		if pid == 0 {
 			continue

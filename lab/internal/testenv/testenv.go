@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -59,13 +60,13 @@ func Start(ctx context.Context, h home.Home) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, h home.Home) error {
-	ports, err := freePorts(3)
+	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return err
 	}
-	url := func(i int) string { return fmt.Sprintf("http://127.0.0.1:%d", ports[i]) }
+	url := func(i int) string { return "http://127.0.0.1:" + ports[i] }
 	store := pki.Store{Dir: filepath.Join(s.dir, "pki")}
-	server := fmt.Sprintf("https://127.0.0.1:%d", ports[2])
+	server := "https://127.0.0.1:" + ports[2]
 	if err := s.access(store, server); err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (s *Server) start(ctx context.Context, h home.Home) error {
 	}
 	err = s.run(h, "kube-apiserver", "--etcd-servers="+url(0),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
-		fmt.Sprintf("--secure-port=%d", ports[2]), "--service-cluster-ip-range=10.93.0.0/24",
+		"--secure-port="+ports[2], "--service-cluster-ip-range=10.93.0.0/24",
 		"--allow-privileged=true", "--authorization-mode=RBAC",
 		// Nobody makes service accounts here, and no pod ever runs.
 		"--disable-admission-plugins=ServiceAccount",
@@ -130,7 +131,7 @@ func (s *Server) run(h home.Home, name string, args ...string) error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			s.ended <- fmt.Errorf("%s ended: %v", name, cmd.Wait())
+			s.ended <- ended(name, cmd.Wait())
 			close(done)
 		}
 	}()
@@ -139,6 +140,13 @@ func (s *Server) run(h home.Home, name string, args ...string) error {
 	}
 	s.programs = append(s.programs, program{cmd, done})
 	return nil
+}
+
+func ended(name string, err error) error {
+	if err == nil {
+		return errors.New(name + " ended")
+	}
+	return fmt.Errorf("%s ended: %w", name, err)
 }
 
 func (s *Server) waitReady(ctx context.Context, store pki.Store, server string) error {
@@ -153,7 +161,8 @@ func (s *Server) waitReady(ctx context.Context, store pki.Store, server string) 
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}}}
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}},
+	}}
 	var died error
 	ready := func() bool {
 		select {
@@ -161,7 +170,11 @@ func (s *Server) waitReady(ctx context.Context, store pki.Store, server string) 
 			return true
 		default:
 		}
-		r, err := client.Get(server + "/readyz")
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/readyz", nil)
+		if err != nil {
+			return false
+		}
+		r, err := client.Do(request)
 		if err != nil {
 			return false
 		}
@@ -178,7 +191,7 @@ func (s *Server) waitReady(ctx context.Context, store pki.Store, server string) 
 func (s *Server) explain() error {
 	b, err := os.ReadFile(filepath.Join(s.dir, "kube-apiserver.log"))
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // without a log there is nothing to explain
 	}
 	return fmt.Errorf("the end of its log:\n%s", b[max(0, len(b)-2000):])
 }
@@ -188,23 +201,27 @@ func (s *Server) Ended() <-chan error { return s.ended }
 
 // Stop ends the programs and deletes all they wrote.
 func (s *Server) Stop() error {
-	for i := len(s.programs) - 1; i >= 0; i-- {
-		_ = s.programs[i].Process.Kill() // its state is thrown away
-		<-s.programs[i].done
+	for _, p := range slices.Backward(s.programs) {
+		_ = p.Process.Kill() // its state is thrown away
+		<-p.done
 	}
 	return os.RemoveAll(s.dir)
 }
 
 // freePorts are ports of 127.0.0.1 that nobody listens on.
-func freePorts(n int) ([]int, error) {
-	var ports []int
+func freePorts(ctx context.Context, n int) ([]string, error) {
+	var ports []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
 		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
 	}
 	return ports, nil
 }
