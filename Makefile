@@ -39,13 +39,6 @@ image-next: bin/.tools
 	go build -ldflags '$(LDFLAGS)-next -X valkey.io/valkey-operator/internal/build.variant=next' -o dist/next/ ./cmd/manager ./cmd/agent
 	bin/image -o dist/valkey-operator-next.tar -name $(IMG)-next dist/next/manager dist/next/agent
 
-# An operator that renders pods otherwise, as a later release may: the journey
-# that upgrades to it shows that no pod is replaced.
-variant: build bin/.tools
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/variant/manager \
-		-ldflags '-s -w -X main.version=$(VERSION) -X valkey.io/valkey-operator/internal/build.variant=next' ./cmd/manager
-	bin/image -o dist/valkey-operator-variant.tar -name valkey.io/valkey-operator:variant bin/variant/manager bin/agent
-
 manifest: bin/.tools ## dist/install.yaml for any cluster: make manifest IMG=registry/name:tag
 	@mkdir -p dist && rm -rf dist/config && cp -r config dist/config
 	cd dist/config/default && ../../../bin/kustomize edit set image valkey.io/valkey-operator=$(IMG)

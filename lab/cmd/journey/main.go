@@ -137,8 +137,8 @@ func listCommand() *cobra.Command {
 		Run: func(cmd *cobra.Command, _ []string) {
 			for _, j := range stories.All() {
 				needs := ""
-				if j.NeedsLab {
-					needs = " (needs the lab)"
+				if j.Needs != "" {
+					needs = fmt.Sprintf(" (needs %s)", j.Needs)
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%-4s  %-26s %s%s\n", j.Tier, j.Name, j.Story, needs)
 			}
@@ -174,6 +174,7 @@ func (s *settings) connect(ctx context.Context) (*stage.World, error) {
 	w.Images, w.StorageClass = s.images, s.storageClass
 	return w, w.Prepare(ctx, stage.Sources{
 		OperatorArchive: or(s.archive, filepath.Join(w.Source, "dist", "valkey-operator.tar")),
+		OperatorNext:    filepath.Join(w.Source, "dist", "valkey-operator-next.tar"),
 		LedgerProgram:   or(s.ledger, lab.Bin("ledger")),
 		Pins:            lab.State("images.pins"),
 	})
@@ -185,7 +186,7 @@ func (s *settings) install(ctx context.Context, w *stage.World) error {
 		return nil
 	}
 	fmt.Fprintf(w.Out, "installing the operator from config/default with image %s\n", w.Images.Operator)
-	return w.InstallOperator(ctx, stage.Install{Image: w.Images.Operator})
+	return w.InstallOperator(ctx, w.Images.Operator)
 }
 
 // findSource looks upwards for the directory that has config/default.

@@ -95,8 +95,8 @@ func (p Program) possible(ctx context.Context, chosen []stories.Journey) ([]stor
 	var possible []stories.Journey
 	for _, j := range chosen {
 		switch {
-		case j.NeedsLab && p.World.Lab == "":
-			fmt.Fprintf(p.World.Out, "not on this cluster: %s needs the lab\n", j.Name)
+		case !j.Needs.Met(p.World):
+			fmt.Fprintf(p.World.Out, "not on this cluster: %s needs %s\n", j.Name, j.Needs)
 		case j.Workers > len(workers.Items):
 			fmt.Fprintf(p.World.Out, "not on this cluster: %s needs %d workers, there are %d\n", j.Name, j.Workers, len(workers.Items))
 		default:

@@ -20,16 +20,9 @@ const (
 	placeholder       = "valkey.io/valkey-operator:dev"
 )
 
-// Install says how to install the operator.
-type Install struct {
-	Image string
-	// Arguments are added to the manager's.
-	Arguments []string
-}
-
 // InstallOperator applies config/default as a user would, with the image set,
 // and waits until the manager is available.
-func (w *World) InstallOperator(ctx context.Context, in Install) error {
+func (w *World) InstallOperator(ctx context.Context, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	rendered, err := w.kubectlIn(ctx, "", "", "kustomize", filepath.Join(w.Source, "config/default"))
@@ -39,27 +32,14 @@ func (w *World) InstallOperator(ctx context.Context, in Install) error {
 	if !strings.Contains(rendered.Out, placeholder) {
 		return errors.New("config/default does not name " + placeholder + ", which the image is put in place of")
 	}
-	manifest := strings.ReplaceAll(rendered.Out, placeholder, in.Image)
+	manifest := strings.ReplaceAll(rendered.Out, placeholder, image)
 	if _, err := w.kubectlIn(ctx, "", manifest, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 		return fmt.Errorf("applying config/default: %w", err)
-	}
-	if err := w.addArguments(ctx, in.Arguments); err != nil {
-		return err
 	}
 	_, err = w.kubectlIn(ctx, OperatorNamespace, "", "rollout", "status", "deployment/"+OperatorName, "--timeout=110s")
 	if err != nil {
 		logs, _ := w.kubectlIn(context.WithoutCancel(ctx), OperatorNamespace, "", "logs", "deployment/"+OperatorName, "--tail=20")
 		return fmt.Errorf("the operator did not become available: %w\n%s", err, logs.Out)
-	}
-	return nil
-}
-
-func (w *World) addArguments(ctx context.Context, arguments []string) error {
-	for _, a := range arguments {
-		patch := fmt.Sprintf(`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":%q}]`, a)
-		if _, err := w.kubectlIn(ctx, OperatorNamespace, "", "patch", "deployment", OperatorName, "--type=json", "-p", patch); err != nil {
-			return fmt.Errorf("giving the manager %s: %w", a, err)
-		}
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ type Sources struct {
 	// OperatorArchive is an OCI archive, LedgerProgram a static program.
 	OperatorArchive string
 	LedgerProgram   string
+	// OperatorNext is an archive of an operator that renders pods
+	// otherwise. It may be missing; only the journey that upgrades needs it.
+	OperatorNext string
 	// Pins is the lab's record of its own images.
 	Pins string
 }
@@ -30,11 +33,15 @@ func (w *World) Prepare(ctx context.Context, from Sources) error {
 			return errors.New("this cluster is not the lab: push the images of the operator and of the ledger to a registry that it reaches, and name them with --operator-image and --ledger-image")
 		}
 		w.Images.ValkeyOld = or(w.Images.ValkeyOld, "valkey/valkey:8.1")
-		w.Images.OperatorNext = or(w.Images.OperatorNext, w.Images.Operator)
 		return nil
 	}
-	if err := w.prepareOperator(ctx, from.OperatorArchive); err != nil {
+	if err := w.prepareOperator(ctx, from.OperatorArchive, &w.Images.Operator); err != nil {
 		return err
+	}
+	if _, err := os.Stat(from.OperatorNext); err == nil {
+		if err := w.prepareOperator(ctx, from.OperatorNext, &w.Images.OperatorNext); err != nil {
+			return err
+		}
 	}
 	if err := w.prepareLedger(ctx, from.LedgerProgram); err != nil {
 		return err
@@ -42,18 +49,17 @@ func (w *World) Prepare(ctx context.Context, from Sources) error {
 	return w.readPins(from.Pins)
 }
 
-func (w *World) prepareOperator(ctx context.Context, archive string) error {
-	if w.Images.Operator != "" {
-		w.Images.OperatorNext = or(w.Images.OperatorNext, w.Images.Operator)
+// prepareOperator loads an archive, unless an image was named.
+func (w *World) prepareOperator(ctx context.Context, archive string, image *string) error {
+	if *image != "" {
 		return nil
 	}
 	sum, err := contentOf(archive)
 	if err != nil {
 		return fmt.Errorf("the operator's image: %w (run `make image`)", err)
 	}
-	w.Images.Operator = "valkey.io/valkey-operator:" + sum
-	w.Images.OperatorNext = w.Images.Operator + "-next"
-	_, err = w.lab(ctx, "image", "--from-oci", archive, w.Images.Operator, w.Images.OperatorNext)
+	*image = "valkey.io/valkey-operator:" + sum
+	_, err = w.lab(ctx, "image", "--from-oci", archive, *image)
 	return err
 }
 

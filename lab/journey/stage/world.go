@@ -17,7 +17,8 @@ import (
 // Images that the journeys use.
 type Images struct {
 	Operator string
-	// OperatorNext is a reference of its own for the image that the operator is upgraded to.
+	// OperatorNext is an operator that renders pods otherwise, to upgrade to;
+	// empty where there is none.
 	OperatorNext string
 	Ledger       string
 	// Valkey and ValkeyOld are the newest and the oldest line tested; empty

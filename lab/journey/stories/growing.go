@@ -102,13 +102,16 @@ func sameSize(s *stage.Stage) {
 	c.Await("the refusal of a smaller size", readyLimit, func() (bool, string) {
 		got := c.Get()
 		storage, _ := contract.Condition(got.Status.Conditions, "StorageReady")
-		return strings.Contains(storage.Reason+storage.Message, "Shrink") || storage.Reason == "VolumeShrinkRefused", fmt.Sprint(storage)
+		return storage.Reason == "VolumeShrinkRefused", fmt.Sprint(storage)
 	})
 	expectStillReady(c)
 	s.Expect(claimVersions(c) == claims, "a smaller size touched a claim")
 	expectUntouched(c, before)
 	c.Resize("64Mi")
-	c.AwaitCondition("StorageReady", metav1.ConditionTrue, "", readyLimit)
+	s.Await("the refusal to be taken back", readyLimit, func() (bool, string) {
+		storage, _ := contract.Condition(c.Get().Status.Conditions, "StorageReady")
+		return storage.Status == metav1.ConditionTrue && storage.Reason != "VolumeShrinkRefused", fmt.Sprint(storage)
+	})
 	c.AwaitReady()
 	c.Verify(1_000, nil)
 }

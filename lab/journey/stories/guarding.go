@@ -12,24 +12,24 @@ import (
 func guarding() []Journey {
 	return []Journey{
 		{
-			Name:     "emptied-primary",
-			Story:    "A primary loses its data and restarts at once: its replica keeps every key and takes over",
-			NeedsLab: true,
-			Play:     func(s *stage.Stage) { emptiedPrimary(s, s.Images.Valkey) },
+			Name:  "emptied-primary",
+			Story: "A primary loses its data and restarts at once: its replica keeps every key and takes over",
+			Needs: Lab,
+			Play:  func(s *stage.Stage) { emptiedPrimary(s, s.Images.Valkey) },
 		},
 		{
-			Name:     "emptied-primary-oldest",
-			Story:    "The same on the oldest server",
-			NeedsLab: true,
-			Tier:     Long,
-			Play:     func(s *stage.Stage) { emptiedPrimary(s, s.Images.ValkeyOld) },
+			Name:  "emptied-primary-oldest",
+			Story: "The same on the oldest server",
+			Needs: Lab,
+			Tier:  Long,
+			Play:  func(s *stage.Stage) { emptiedPrimary(s, s.Images.ValkeyOld) },
 		},
 		{
-			Name:     "emptied-primary-ephemeral",
-			Story:    "An ephemeral primary's server is killed and restarts empty at once: its replica keeps every key and takes over",
-			NeedsLab: true,
-			Tier:     Long,
-			Play:     emptiedEphemeral,
+			Name:  "emptied-primary-ephemeral",
+			Story: "An ephemeral primary's server is killed and restarts empty at once: its replica keeps every key and takes over",
+			Needs: Lab,
+			Tier:  Long,
+			Play:  emptiedEphemeral,
 		},
 		{
 			Name:  "one-server-per-volume",

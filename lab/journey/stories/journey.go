@@ -16,6 +16,27 @@ const (
 	Long       Tier = "long"
 )
 
+// Need is what a journey needs of the cluster.
+type Need string
+
+// What journeys need: Lab to reach into workers, Variant for an image of the
+// operator that renders pods otherwise.
+const (
+	Lab     Need = "the lab"
+	Variant Need = "--operator-image-next (on the lab: `make image-next`)"
+)
+
+// Met says whether a world has what is needed.
+func (n Need) Met(w *stage.World) bool {
+	switch n {
+	case Lab:
+		return w.Lab != ""
+	case Variant:
+		return w.Images.OperatorNext != ""
+	}
+	return true
+}
+
 // Journey is one user's story.
 type Journey struct {
 	Name string
@@ -24,8 +45,8 @@ type Journey struct {
 	Tier  Tier
 	// Limit ends a journey that is stuck.
 	Limit time.Duration
-	// NeedsLab: it reaches into workers, which only the lab allows.
-	NeedsLab bool
+	// Needs is what not every cluster has; empty means nothing special.
+	Needs Need
 	// Workers it needs at least; 0 means one.
 	Workers int
 	Play    stage.Story

@@ -39,6 +39,7 @@ func operating() []Journey {
 		{
 			Name:  "operator-upgrade",
 			Story: "An operator that would build pods differently is installed: no pod of a living cluster is replaced, a new cluster gets the new pods",
+			Needs: Variant,
 			Play:  operatorUpgrade,
 		},
 	}
@@ -110,7 +111,7 @@ func operatorKilled(s *stage.Stage) {
 }
 
 // newAnnotation is what pods built by the upgraded operator have.
-const newAnnotation = "valkey.io/journey-upgrade"
+const newAnnotation = "valkey.io/build-variant"
 
 func operatorUpgrade(s *stage.Stage) {
 	c := s.Create(persistent(1, 1))
@@ -119,15 +120,14 @@ func operatorUpgrade(s *stage.Stage) {
 	ephemeral.AwaitReady()
 	before, beforeEphemeral := c.Snapshot(), ephemeral.Snapshot()
 	s.Cleanup(func(ctx context.Context) error {
-		return s.InstallOperator(ctx, stage.Install{Image: s.Images.Operator})
+		return s.InstallOperator(ctx, s.Images.Operator)
 	})
-	s.Say("installing %s with one more annotation on pods", s.Images.OperatorNext)
-	s.NoError(s.InstallOperator(s.Context(), stage.Install{Image: s.Images.OperatorNext,
-		Arguments: []string{"--extra-pod-annotation=" + newAnnotation + "=yes"}}), "upgrading the operator")
+	s.Say("installing %s, which gives pods one more annotation and the server one more default", s.Images.OperatorNext)
+	s.NoError(s.InstallOperator(s.Context(), s.Images.OperatorNext), "upgrading the operator")
 	fresh := s.Create(stage.Spec{Name: "fresh", Shards: 1})
 	fresh.AwaitReady()
 	for _, p := range fresh.Pods() {
-		s.Expect(p.Annotations[newAnnotation] == "yes", "the new operator builds pods as the old one did: the journey proves nothing")
+		s.Expect(p.Annotations[newAnnotation] != "", "the new operator builds pods as the old one did: the journey proves nothing")
 	}
 	s.Say("a new cluster has the new pods; the old ones get an edit that needs a pass")
 	for _, one := range []*stage.Cluster{c, ephemeral} {
