@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -66,23 +67,32 @@ func clusterStorage(in cluster.Input) *v1alpha1.StorageStatus {
 	if used >= 0 {
 		storage.Used = fmt.Sprintf("%d%%", used)
 	}
+	timeGrowth(storage, growing(in), in.State)
 	if wanted > mostVolumes {
 		storage.Volumes = slices.DeleteFunc(storage.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Phase == v1alpha1.StorageSatisfied })
 	}
-	timeGrowth(storage, growing(in), in.State)
 	return storage
 }
 
-// timeGrowth keeps the times at which a growth was first seen and finished.
+// timeGrowth keeps the times at which a growth was first seen and finished. A
+// growth that was taken back before any volume grew leaves no trace.
 func timeGrowth(storage *v1alpha1.StorageStatus, grows bool, snapshot state.Cluster) {
-	now := metav1.NewTime(snapshot.Now.Truncate(1e9))
+	now := metav1.NewTime(snapshot.Now.Truncate(time.Second)) // as the API stores it
 	switch {
 	case grows && storage.ExpandingSince == nil:
 		storage.ExpandingSince = &now
 	case !grows && storage.ExpandingSince != nil && storage.Phase == v1alpha1.StorageSatisfied:
+		if grewSince(storage.Volumes, *storage.ExpandingSince) {
+			storage.ExpandedAt = &now
+		}
 		storage.ExpandingSince = nil
-		storage.ExpandedAt = &now
 	}
+}
+
+func grewSince(volumes []v1alpha1.VolumeStatus, since metav1.Time) bool {
+	return slices.ContainsFunc(volumes, func(v v1alpha1.VolumeStatus) bool {
+		return v.LastExpansionTime != nil && !v.LastExpansionTime.Time.Before(since.Time)
+	})
 }
 
 // growing says whether a volume that is bound has less than it shall have.
@@ -155,6 +165,11 @@ func storageFinding(in cluster.Input, p plan.Plan, storage *v1alpha1.StorageStat
 	if pending := pendingVolumes(in); len(pending) > 0 {
 		return false, finding{v1alpha1.ReasonVolumesPending, "waiting for the volumes of claims " + strings.Join(pending, ", ")}
 	}
+	if storage.ExpandingSince != nil {
+		// The claims were seen before their nodes' word of them. It ends when
+		// all agree, so that it ends once.
+		return false, finding{v1alpha1.ReasonVolumeExpanding, expandingMessage(in)}
+	}
 	if step, asked := p.Step("sizeNotBelowCapacity"); asked && step.Hold == plan.Blocked {
 		return true, finding{step.Reason, step.Note}
 	}
@@ -181,7 +196,7 @@ func worstVolume(in cluster.Input, storage *v1alpha1.StorageStatus) (finding, bo
 	if first == nil {
 		return finding{}, false
 	}
-	return finding{first.Reason, fmt.Sprintf("%d of %d volumes: claim %s: %s", count, wantedCount(in), first.Claim, first.Message)}, true
+	return finding{first.Reason, fmt.Sprintf("%d of %d volumes: %s", count, wantedCount(in), first.Message)}, true
 }
 
 func expandingMessage(in cluster.Input) string {
@@ -196,7 +211,11 @@ func expandingMessage(in cluster.Input) string {
 			grown++
 		}
 	}
-	return fmt.Sprintf("growing to %s: %d of %d volumes are done; %s", in.Spec.Storage.Size.String(), grown, wantedCount(in), strings.Join(rest, ", "))
+	message := fmt.Sprintf("growing to %s: %d of %d volumes are done", in.Spec.Storage.Size.String(), grown, wantedCount(in))
+	if len(rest) == 0 {
+		return message
+	}
+	return message + "; " + strings.Join(rest, ", ")
 }
 
 func pendingVolumes(in cluster.Input) []string {
