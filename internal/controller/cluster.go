@@ -75,12 +75,14 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator}
 	outcome := hands.Run(ctx, made)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
-		return ctrl.Result{}, err
+		return unreported(err)
 	}
 	return nodeResult(made, outcome)
 }
 
 // report writes the status if it differs, and the events of the difference.
+// The status must still be the one that was observed: a pass that saw an older
+// one would tell again what has been told.
 func (r *ClusterReconciler) report(ctx context.Context, object *v1alpha1.ValkeyCluster, next v1alpha1.ValkeyClusterStatus) error {
 	recordCluster(object, next)
 	if equality.Semantic.DeepEqual(object.Status, next) {
@@ -88,9 +90,10 @@ func (r *ClusterReconciler) report(ctx context.Context, object *v1alpha1.ValkeyC
 	}
 	changed := object.DeepCopy()
 	changed.Status = next
-	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(object), client.FieldOwner(name.FieldManager)); err != nil {
+	if err := r.Client.Status().Patch(ctx, changed, ifUnchanged(object), client.FieldOwner(name.FieldManager)); err != nil {
 		return fmt.Errorf("writing the status of cluster %s: %w", object.Name, client.IgnoreNotFound(err))
 	}
+	countExpansion(object, next)
 	for _, event := range report.ClusterEvents(object.Status, next) {
 		r.Events.Event(object, event.Type, event.Reason, event.Message)
 	}

@@ -62,8 +62,13 @@ func recordCluster(cluster *v1alpha1.ValkeyCluster, next v1alpha1.ValkeyClusterS
 	for _, volume := range next.Storage.Volumes {
 		recordVolume(cluster, volume)
 	}
-	if previous := cluster.Status.Storage; previous != nil && previous.ExpandingSince != nil && next.Storage.ExpandingSince == nil {
-		expansions.With(labels).Inc()
+}
+
+// countExpansion counts a growth that a new status says is finished.
+func countExpansion(cluster *v1alpha1.ValkeyCluster, next v1alpha1.ValkeyClusterStatus) {
+	previous := cluster.Status.Storage
+	if previous != nil && previous.ExpandingSince != nil && next.Storage != nil && next.Storage.ExpandingSince == nil {
+		expansions.WithLabelValues(cluster.Namespace, cluster.Name).Inc()
 	}
 }
 

@@ -72,12 +72,8 @@ func (r *NodeReconciler) Reconcile(ctx context.Context, node *v1alpha1.ValkeyNod
 	r.passes.write(ctx, client.ObjectKeyFromObject(node), steps)
 	outcome := apply.Applier{Client: r.Client, Namespace: node.Namespace}.Run(ctx, steps)
 	r.refusals.keep(snapshot, outcome)
-	err = r.report(ctx, node, report.NodeStatus(node.Status, in, steps, outcome))
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: staleLook}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, err
+	if err := r.report(ctx, node, report.NodeStatus(node.Status, in, steps, outcome)); err != nil {
+		return unreported(err)
 	}
 	return nodeResult(steps, outcome)
 }
@@ -92,7 +88,7 @@ func (r *NodeReconciler) report(ctx context.Context, node *v1alpha1.ValkeyNode, 
 	}
 	changed := node.DeepCopy()
 	changed.Status = next
-	err := r.Client.Status().Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}), client.FieldOwner(name.FieldManager))
+	err := r.Client.Status().Patch(ctx, changed, ifUnchanged(node), client.FieldOwner(name.FieldManager))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -103,6 +99,21 @@ func (r *NodeReconciler) report(ctx context.Context, node *v1alpha1.ValkeyNode, 
 		r.Events.Event(node, event.Type, event.Reason, shortened(event.Message))
 	}
 	return nil
+}
+
+// ifUnchanged patches what differs from an object, if nobody has changed that
+// since.
+func ifUnchanged(object client.Object) client.Patch {
+	return client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
+}
+
+// unreported says when to look again after a status that could not be written:
+// at once if the pass saw an object that had changed by then.
+func unreported(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: staleLook}, nil
+	}
+	return ctrl.Result{}, err
 }
 
 // longestNote is the length in bytes that the API allows an event's note.
