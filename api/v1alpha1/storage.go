@@ -84,9 +84,9 @@ type Durability struct {
 	Mode DurabilityMode `json:"mode,omitempty"`
 
 	// Fsync says when the append-only file is forced to the disk: always
-	// (before each reply; a crash of the machine loses nothing), everysec (a
-	// crash of the machine may lose the last second; the default), or no (when
-	// the kernel sees fit). A crash of the server alone loses nothing.
+	// (before each reply; a crash loses nothing), everysec (a crash may lose
+	// the last second or two; the default), or no (when the kernel sees fit).
+	// A planned stop loses nothing with any of them.
 	//
 	// +optional
 	// +kubebuilder:default=everysec
