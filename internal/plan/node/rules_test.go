@@ -181,7 +181,7 @@ func growing(in *Input, behind time.Duration, nudge string) {
 
 func TestWorkloadTrack(t *testing.T) {
 	t.Parallel()
-	make := []string{"apply StatefulSet valkey-prod-2-1"}
+	made := []string{"apply StatefulSet valkey-prod-2-1"}
 	for what, row := range map[string]struct {
 		edit func(*Input)
 		want outcome
@@ -192,15 +192,15 @@ func TestWorkloadTrack(t *testing.T) {
 		},
 		"no workload: it is made": {
 			func(in *Input) { in.State.Workload = nil },
-			outcome{"workloadExists", plan.Settled, v1alpha1.ReasonPodPending, make},
+			outcome{"workloadExists", plan.Settled, v1alpha1.ReasonPodPending, made},
 		},
 		"no workload: it is made beside the claim, not after it": {
 			func(in *Input) { in.State.Workload, in.State.Claim = nil, nil },
-			outcome{"workloadExists", plan.Settled, v1alpha1.ReasonPodPending, make},
+			outcome{"workloadExists", plan.Settled, v1alpha1.ReasonPodPending, made},
 		},
 		"no workload: it is made while the claim is pending": {
 			func(in *Input) { in.State.Workload = nil; in.State.Claim.Phase = corev1.ClaimPending },
-			outcome{"workloadExists", plan.Settled, v1alpha1.ReasonPodPending, make},
+			outcome{"workloadExists", plan.Settled, v1alpha1.ReasonPodPending, made},
 		},
 		"no workload, and the claim is on its way out": {
 			func(in *Input) { in.State.Workload = nil; in.State.Claim.Terminating = true },
@@ -231,7 +231,7 @@ func TestWorkloadTrack(t *testing.T) {
 		},
 		"the user asked for another template": {
 			func(in *Input) { in.Spec.Template.Revision = "rev-2" },
-			outcome{"templateCurrent", plan.Settled, v1alpha1.ReasonPodPending, make},
+			outcome{"templateCurrent", plan.Settled, v1alpha1.ReasonPodPending, made},
 		},
 		"another agent image alone is not applied": {
 			func(in *Input) { in.Spec.Template.AgentImage = "operator:next" },
