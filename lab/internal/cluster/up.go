@@ -18,6 +18,10 @@ import (
 //go:embed manifests
 var manifestFiles embed.FS
 
+// readyLimit bounds each wait of Up: seconds on an idle machine, a minute on one
+// that compiles or tests with all its cores.
+const readyLimit = 5 * time.Minute
+
 // Up starts what does not run yet and returns when nodes and DNS are ready.
 func (c Cluster) Up(ctx context.Context, o Options) error {
 	if o.Nodes < 1 || o.Nodes > maxNodes {
@@ -58,8 +62,8 @@ func (c Cluster) prepare() error {
 
 func (c Cluster) waitReady(ctx context.Context, nodes []int) error {
 	ready := func() bool { return c.kubectl(ctx, "", "get", "--raw=/readyz") == nil }
-	if !wait.Until(ctx, 2*time.Minute, ready) {
-		return fmt.Errorf("the API server is not ready after two minutes: read %s", c.Home.Log("kube-apiserver.log"))
+	if !wait.Until(ctx, readyLimit, ready) {
+		return fmt.Errorf("the API server is not ready after %v: read %s", readyLimit, c.Home.Log("kube-apiserver.log"))
 	}
 	c.Say("API server ready")
 	if err := c.waitNodes(ctx, nodes); err != nil {
@@ -73,8 +77,8 @@ func (c Cluster) waitReady(ctx context.Context, nodes []int) error {
 	dns := func() bool {
 		return c.kubectl(ctx, "", "-n", "kube-system", "rollout", "status", "deploy/coredns", "--timeout=5s") == nil
 	}
-	if !wait.Until(ctx, 2*time.Minute, dns) {
-		return fmt.Errorf("CoreDNS is not ready after two minutes: read %s and %s", c.Home.Log("kubectl.log"), c.Home.NodeLog("nN", "containerd.log"))
+	if !wait.Until(ctx, readyLimit, dns) {
+		return fmt.Errorf("CoreDNS is not ready after %v: read %s and %s", readyLimit, c.Home.Log("kubectl.log"), c.Home.NodeLog("nN", "containerd.log"))
 	}
 	c.Say("DNS ready")
 	return nil
@@ -93,7 +97,7 @@ func (c Cluster) applyManifests(ctx context.Context) error {
 	apply := func() bool {
 		return c.kubectl(ctx, all.String(), "apply", "--server-side", "--force-conflicts", "-f-") == nil
 	}
-	if !wait.Until(ctx, time.Minute, apply) {
+	if !wait.Until(ctx, readyLimit, apply) {
 		return fmt.Errorf("the lab's own manifests do not apply: read %s", c.Home.Log("kubectl.log"))
 	}
 	return nil
@@ -120,9 +124,9 @@ func (c Cluster) waitNodes(ctx context.Context, nodes []int) error {
 				c.kubectl(ctx, "", "wait", "--for=condition=Ready", "node/"+name, "--timeout=1s") == nil &&
 				c.kubectl(ctx, "", "get", "csinode", name, "-o", "jsonpath={.spec.drivers[0].name}") == nil
 		}
-		if !wait.Until(ctx, 2*time.Minute, ready) {
-			return fmt.Errorf("node %s is not ready after two minutes: read %s and %s",
-				name, c.Home.NodeLog(name, "kubelet.log"), c.Home.NodeLog(name, "containerd.log"))
+		if !wait.Until(ctx, readyLimit, ready) {
+			return fmt.Errorf("node %s is not ready after %v: read %s and %s",
+				name, readyLimit, c.Home.NodeLog(name, "kubelet.log"), c.Home.NodeLog(name, "containerd.log"))
 		}
 	}
 	return nil

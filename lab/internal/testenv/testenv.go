@@ -28,7 +28,7 @@ import (
 
 // readyLimit is generous: a machine that compiles beside it takes ten times
 // the two seconds that a start usually takes.
-const readyLimit = 2 * time.Minute
+const readyLimit = 5 * time.Minute
 
 // Server is a running API server.
 type Server struct {
