@@ -93,6 +93,8 @@ func RefusalIn(o plan.Outcome) (state.Refusal, bool) {
 			said.Size = asked.To
 		case plan.CreateClaim:
 			said.Size = birthSize(asked)
+		default:
+			continue // the two rules have no other action
 		}
 		return said, true
 	}
