@@ -159,7 +159,9 @@ func TestTemplateRevision(t *testing.T) {
 		"resources": {func(s *v1alpha1.ValkeyNodeSpec) {
 			s.Template.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		}, true},
-		"scheduling":    {func(s *v1alpha1.ValkeyNodeSpec) { s.Template.Scheduling = &v1alpha1.Scheduling{PriorityClassName: "high"} }, true},
+		"scheduling": {func(s *v1alpha1.ValkeyNodeSpec) {
+			s.Template.Scheduling = &v1alpha1.Scheduling{PriorityClassName: "high"}
+		}, true},
 		"another claim": {func(s *v1alpha1.ValkeyNodeSpec) { s.Storage.ClaimName = "valkey-prod-2-1-data-1" }, true},
 		"storage off":   {func(s *v1alpha1.ValkeyNodeSpec) { s.Storage.Enabled = false }, true},
 	} {
