@@ -18,11 +18,16 @@ const batch = 500
 // connections is how many batches are under way at once.
 const connections = 4
 
+// patience is how long a key that gives an error is tried again.
+const patience = 20 * time.Second
+
 // Loaded is the outcome of Load.
 type Loaded struct {
-	Keys    int     `json:"keys"`
-	Acked   int     `json:"acked"`
-	Errors  int     `json:"errors"`
+	Keys  int `json:"keys"`
+	Acked int `json:"acked"`
+	// Retried keys gave an error at first, Failed ones to the last.
+	Retried int     `json:"retried"`
+	Failed  int     `json:"failed"`
 	Seconds float64 `json:"seconds"`
 }
 
@@ -43,8 +48,8 @@ type Progress func(done int)
 func loadKey(i int) string   { return fmt.Sprintf("k:%d", i) }
 func loadValue(i int) string { return fmt.Sprintf("v:%d", i) }
 
-// Load writes n keys, k:0 => v:0 and so on, in pipelines. A failed key is
-// counted and not repeated.
+// Load writes n keys, k:0 => v:0 and so on, in pipelines. A key that gives an
+// error is written again, for up to twenty seconds.
 func Load(ctx context.Context, client valkey.Client, n int, progress Progress) Loaded {
 	begin, result := time.Now(), Loaded{Keys: n}
 	inBatches(n, progress, func(from, to int) func() {
@@ -52,23 +57,45 @@ func Load(ctx context.Context, client valkey.Client, n int, progress Progress) L
 		for i := from; i < to; i++ {
 			commands = append(commands, client.B().Set().Key(loadKey(i)).Value(loadValue(i)).Build())
 		}
-		answers := client.DoMulti(ctx, commands...)
-		return func() {
-			for _, a := range answers {
-				if a.Error() != nil {
-					result.Errors++
-				} else {
-					result.Acked++
-				}
+		retried, failed := 0, 0
+		for i, answer := range client.DoMulti(ctx, commands...) {
+			if answer.Error() == nil {
+				continue
 			}
+			retried++
+			if err := again(ctx, func(ctx context.Context) error { return set(ctx, client, loadKey(from+i), loadValue(from+i)) }); err != nil {
+				failed++
+			}
+		}
+		return func() {
+			result.Retried += retried
+			result.Failed += failed
+			result.Acked += to - from - failed
 		}
 	})
 	result.Seconds = time.Since(begin).Seconds()
 	return result
 }
 
+// again repeats until there is no error, or patience or the context end.
+func again(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := do(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
 // Verify reads n keys that Load wrote. A key that gives an error is asked for
-// again, for up to ten seconds.
+// again, for up to twenty seconds.
 func Verify(ctx context.Context, client valkey.Client, n int, progress Progress) Verified {
 	begin, result := time.Now(), Verified{Keys: n}
 	inBatches(n, progress, func(from, to int) func() {
@@ -96,7 +123,7 @@ func Verify(ctx context.Context, client valkey.Client, n int, progress Progress)
 }
 
 func readSoon(ctx context.Context, client valkey.Client, key string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return read(ctx, client, key)
 }
