@@ -1,0 +1,292 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/valkey/valkeytest"
+)
+
+// kubernetes is an API server in memory that also does what the real one does
+// and the library's does not: it gives UIDs, and makes data of string data.
+func kubernetes() *server {
+	bare := fake.NewClientBuilder().WithScheme(kinds).WithReturnManagedFields().
+		WithStatusSubresource(&v1alpha1.ValkeyCluster{}, &v1alpha1.ValkeyNode{}).Build()
+	made := 0
+	return &server{interceptor.NewClient(bare, interceptor.Funcs{
+		Create: func(ctx context.Context, under client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if object.GetUID() == "" {
+				made++
+				object.SetUID(types.UID(fmt.Sprint("uid-", made)))
+			}
+			if secret, is := object.(*corev1.Secret); is {
+				dataOf(secret)
+			}
+			return under.Create(ctx, object, options...)
+		},
+		Apply: func(ctx context.Context, under client.WithWatch, config runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			if err := under.Apply(ctx, config, options...); err != nil {
+				return err
+			}
+			made++
+			return named(ctx, under, config, fmt.Sprint("uid-", made))
+		},
+	})}
+}
+
+// server can be compared with another one, as a manager's clients can.
+type server struct{ client.WithWatch }
+
+// named gives an applied object a UID if it has none.
+func named(ctx context.Context, under client.Client, config runtime.ApplyConfiguration, uid string) error {
+	var applied metav1.PartialObjectMetadata
+	body, err := json.Marshal(config)
+	if err == nil {
+		err = json.Unmarshal(body, &applied)
+	}
+	if err != nil {
+		return err
+	}
+	var object client.Object
+	switch applied.Kind {
+	case "StatefulSet":
+		object = &appsv1.StatefulSet{}
+	case "Deployment":
+		object = &appsv1.Deployment{}
+	case "ValkeyNode":
+		object = &v1alpha1.ValkeyNode{}
+	default:
+		return nil
+	}
+	if err := under.Get(ctx, client.ObjectKeyFromObject(&applied), object); err != nil || object.GetUID() != "" {
+		return err
+	}
+	object.SetUID(types.UID(uid))
+	return under.Update(ctx, object, client.FieldOwner("apiserver"))
+}
+
+// tick lets the world do what it has to do, once. It says whether anything moved.
+func (w *world) tick() bool {
+	moved := false
+	for _, step := range []func() bool{w.makePods, w.bindClaims, w.startPods, w.growClaims, w.judgeReadiness} {
+		moved = step() || moved
+	}
+	w.servers.Step()
+	w.ticks++
+	return moved
+}
+
+// makePods gives each workload its one pod.
+func (w *world) makePods() bool {
+	made := false
+	for _, object := range append(w.list(&appsv1.StatefulSetList{}), w.list(&appsv1.DeploymentList{})...) {
+		template, podName := corev1.PodTemplateSpec{}, object.GetName()+"-0"
+		switch workload := object.(type) {
+		case *appsv1.StatefulSet:
+			template = workload.Spec.Template
+		case *appsv1.Deployment:
+			template = workload.Spec.Template
+		}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName, Labels: template.Labels},
+			Spec:       template.Spec,
+		}
+		err := w.api.Get(w.t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{})
+		if apierrors.IsNotFound(err) {
+			err, made = w.api.Create(w.t.Context(), pod), true
+		}
+		w.must(err)
+	}
+	return made
+}
+
+// claimOf is the claim that a pod mounts; nil when it needs none or has none yet.
+func (w *world) claimOf(pod *corev1.Pod) *corev1.PersistentVolumeClaim {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{}
+		key := client.ObjectKey{Namespace: namespace, Name: volume.PersistentVolumeClaim.ClaimName}
+		if err := w.api.Get(w.t.Context(), key, claim); err == nil {
+			return claim
+		}
+	}
+	return nil
+}
+
+func needsClaim(pod *corev1.Pod) bool {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// bindClaims gives a claim its volume once a pod wants it.
+func (w *world) bindClaims() bool {
+	bound := false
+	for _, object := range w.list(&corev1.PodList{}) {
+		pod, _ := object.(*corev1.Pod)
+		claim := w.claimOf(pod)
+		if claim == nil || claim.Status.Phase == corev1.ClaimBound {
+			continue
+		}
+		claim.Spec.VolumeName = "volume-of-" + claim.Name
+		w.must(w.api.Update(w.t.Context(), claim))
+		claim.Status.Phase = corev1.ClaimBound
+		claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
+		w.must(w.api.Status().Update(w.t.Context(), claim))
+		bound = true
+	}
+	return bound
+}
+
+// growClaims grows volumes in two steps, as the resizer and the kubelet do.
+func (w *world) growClaims() bool {
+	grown := false
+	for _, object := range w.list(&corev1.PersistentVolumeClaimList{}) {
+		claim, _ := object.(*corev1.PersistentVolumeClaim)
+		if claim.Status.Phase != corev1.ClaimBound || claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) <= 0 {
+			continue
+		}
+		if len(claim.Status.Conditions) == 0 {
+			claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
+		} else {
+			claim.Status.Conditions = nil
+			claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
+		}
+		w.must(w.api.Status().Update(w.t.Context(), claim))
+		grown = true
+	}
+	return grown
+}
+
+// startPods gives pods with their volumes an address and a server.
+func (w *world) startPods() bool {
+	started := false
+	for _, object := range w.list(&corev1.PodList{}) {
+		pod, _ := object.(*corev1.Pod)
+		claim := w.claimOf(pod)
+		if pod.Status.PodIP != "" || needsClaim(pod) && (claim == nil || claim.Status.Phase != corev1.ClaimBound) {
+			continue
+		}
+		w.addresses++
+		ip := fmt.Sprintf("10.0.%d.%d", w.addresses/250, w.addresses%250+1)
+		volume := string(pod.UID)
+		if claim != nil {
+			volume = string(claim.UID)
+		}
+		address := netip.AddrPortFrom(netip.MustParseAddr(ip), name.PortClient).String()
+		if place, used := w.volumes[volume]; used {
+			w.servers.Nodes()[place].Start(valkeytest.Start{Address: address})
+		} else {
+			w.volumes[volume] = len(w.servers.Nodes())
+			w.servers.Add(address)
+		}
+		w.live[ip] = seatOf(pod, w.volumes[volume])
+		pod.Status.PodIP, pod.Status.Phase = ip, corev1.PodRunning
+		w.must(w.api.Status().Update(w.t.Context(), pod))
+		started = true
+	}
+	return started
+}
+
+// judgeReadiness keeps the pods' conditions as their agents would have them.
+func (w *world) judgeReadiness() bool {
+	changed := false
+	for _, object := range w.list(&corev1.PodList{}) {
+		pod, _ := object.(*corev1.Pod)
+		at, lives := w.live[pod.Status.PodIP]
+		if !lives {
+			continue
+		}
+		view := w.servers.Nodes()[at.server].View()
+		link := view.Info.Replication.Primary
+		want := corev1.ConditionFalse
+		if view.Cluster.StateOK && (link == nil || link.Up) {
+			want = corev1.ConditionTrue
+		}
+		if len(pod.Status.Conditions) == 1 && pod.Status.Conditions[0].Status == want {
+			continue
+		}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: want}}
+		w.must(w.api.Status().Update(w.t.Context(), pod))
+		changed = true
+	}
+	return changed
+}
+
+// endPods ends pods at once, and their servers.
+func (w *world) endPods(which func(pod *corev1.Pod) bool) {
+	w.t.Helper()
+	for _, object := range w.list(&corev1.PodList{}) {
+		pod, _ := object.(*corev1.Pod)
+		if !which(pod) {
+			continue
+		}
+		w.servers.Nodes()[w.live[pod.Status.PodIP].server].Kill()
+		delete(w.live, pod.Status.PodIP)
+		w.must(w.api.Delete(w.t.Context(), pod))
+	}
+}
+
+// nodeOfPod is the name of the ValkeyNode that a pod is of.
+func nodeOfPod(pod *corev1.Pod) string {
+	return clusterName + "-" + pod.Labels[name.LabelShardIndex] + "-" + pod.Labels[name.LabelNodeIndex]
+}
+
+var errNobody = errors.New("nobody listens there")
+
+// ask is what the agent at an address says.
+func (w *world) ask(_ context.Context, address string) (protocol.Facts, error) {
+	at, lives := w.live[address]
+	if !lives {
+		return protocol.Facts{}, errNobody
+	}
+	myself, _ := w.servers.Nodes()[at.server].View().Myself()
+	facts := protocol.Facts{
+		ClusterID: at.clusterID, Shard: at.shard, Node: at.node,
+		NodeID: string(myself.ID), Role: protocol.RolePrimary, ConfigEpoch: myself.ConfigEpoch,
+		Server: protocol.ServerRunning, Decision: protocol.DecisionStart,
+	}
+	if myself.Flags.Replica {
+		facts.Role = protocol.RoleReplica
+	}
+	return facts, nil
+}
+
+// seatOf is what a pod's command tells its agent.
+func seatOf(pod *corev1.Pod, server int) seat {
+	at := seat{server: server}
+	words := pod.Spec.Containers[0].Command
+	for i, word := range words {
+		switch word {
+		case "--cluster-id":
+			at.clusterID = words[i+1]
+		case "--shard":
+			at.shard, _ = strconv.Atoi(words[i+1])
+		case "--node":
+			at.node, _ = strconv.Atoi(words[i+1])
+		}
+	}
+	return at
+}
