@@ -91,8 +91,8 @@ func pipe(ctx context.Context, c net.Conn, to string) {
 // question is only whether the server is up.
 func answersOK(ctx context.Context, url string) func() bool {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-	}} //nolint:gosec // nothing is sent and nothing believed
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // nothing is sent and nothing believed
+	}}
 	return func() bool {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {

@@ -209,14 +209,19 @@ func (s *Server) Stop() error {
 }
 
 // freePorts are ports of 127.0.0.1 that nobody listens on.
-func freePorts(ctx context.Context, n int) ([]string, error) {
-	var ports []string
+func freePorts(ctx context.Context, n int) (ports []string, err error) {
+	var listeners []net.Listener
+	defer func() { // only now, so that no port comes twice
+		for _, l := range listeners {
+			err = errors.Join(err, l.Close())
+		}
+	}()
 	for range n {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close()
+		listeners = append(listeners, l)
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return nil, err
