@@ -5,7 +5,6 @@ package apitest
 import (
 	"fmt"
 	"strings"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -132,16 +131,4 @@ func conditionIs(conditions []metav1.Condition, kind string, status metav1.Condi
 		return fmt.Errorf("condition %s is %v, want %s because of %s", kind, found, status, reason)
 	}
 	return nil
-}
-
-func TestOperatorFormsAndGrowsACluster(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.operate(server)
-	cluster := w.settledCluster(persistent())
-	w.setSize(cluster, "2Gi")
-	w.awaitSettled(cluster)
-	if sizes := w.capacities(); sizes != "2Gi of 2Gi, 2Gi of 2Gi, 2Gi of 2Gi" {
-		t.Errorf("the volumes have %s", sizes)
-	}
 }

@@ -29,23 +29,22 @@ type operator struct {
 	stop     func()
 }
 
-// operate runs an operator in a world's namespace as somebody.
+// operate runs an operator of a world's namespace as somebody, until it is
+// stopped or the test ends.
 func (w *world) operate(as *rest.Config) *operator {
 	w.t.Helper()
-	return w.operateIn(as, w.namespace)
+	settings, err := controller.ManagerOptions(w.namespace)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.operateWith(as, settings)
 }
 
-// operateIn runs an operator that looks after a namespace, or after all when
-// it is empty, until it is stopped or the test ends.
-func (w *world) operateIn(as *rest.Config, namespace string) *operator {
+func (w *world) operateWith(as *rest.Config, settings ctrl.Options) *operator {
 	w.t.Helper()
 	recorded := &requests{}
 	config := rest.CopyConfig(as)
 	config.Wrap(recorded.wrap)
-	settings, err := controller.ManagerOptions(namespace)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	settings.Metrics = metricsserver.Options{BindAddress: "0"}
 	settings.Controller.SkipNameValidation = new(true) // one process runs many
 	manager, err := ctrl.NewManager(config, settings)

@@ -13,7 +13,7 @@ const (
 	// test that fails.
 	patience = time.Minute
 	// period is how often a condition is looked at, and how often the world moves.
-	period = 20 * time.Millisecond
+	period = 50 * time.Millisecond
 )
 
 // pause waits a moment, unless the context ends first.
