@@ -162,8 +162,10 @@ func (m *member) write(t *testing.T, prefix string, count int) {
 	conn, err := m.dial("")
 	must(t, err)
 	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for number := 0; count > 0; number++ {
-		_, err := conn.Raw(t.Context(), "SET", fmt.Sprint(prefix, number), "value")
+		_, err := conn.Raw(ctx, "SET", fmt.Sprint(prefix, number), "value")
 		if err == nil {
 			count--
 		} else if !strings.Contains(err.Error(), "MOVED") {

@@ -213,7 +213,8 @@ func (m *member) facts() protocol.Facts {
 // probe is the status that a probe's path answers.
 func (m *member) probe(path string) int {
 	url := "http://" + net.JoinHostPort(m.host, strconv.Itoa(protocol.Port)) + path
-	response, err := http.Get(url)
+	client := http.Client{Timeout: patience}
+	response, err := client.Get(url)
 	if err != nil {
 		return 0
 	}

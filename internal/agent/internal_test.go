@@ -52,6 +52,15 @@ func TestEmptinessOfAStartedServer(t *testing.T) {
 	}
 }
 
+// following adds the node table of a replica, with flags of its primary.
+func following(view *valkey.View, primary valkey.NodeFlags) *valkey.View {
+	view.TableKnown = true
+	view.Table.Nodes = []valkey.NodeEntry{
+		{ID: "me", PrimaryID: "it", Flags: valkey.NodeFlags{Myself: true, Replica: true}}, {ID: "it", Flags: primary},
+	}
+	return view
+}
+
 func TestMayStand(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -61,7 +70,10 @@ func TestMayStand(t *testing.T) {
 	}{
 		"its primary is out of reach":           {replicaView(1, &valkey.PrimaryLink{}), time.Second, false},
 		"it copies its primary's data":          {replicaView(1, &valkey.PrimaryLink{SyncInProgress: true}), time.Second, false},
-		"it has its primary's data":             {replicaView(1, &valkey.PrimaryLink{Up: true}), time.Second, true},
+		"it has the data and sees its primary":  {following(replicaView(1, &valkey.PrimaryLink{Up: true}), valkey.NodeFlags{}), time.Second, true},
+		"its primary is still marked failed":    {following(replicaView(1, &valkey.PrimaryLink{Up: true}), valkey.NodeFlags{Failed: true}), time.Second, false},
+		"its primary is suspected":              {following(replicaView(1, &valkey.PrimaryLink{Up: true}), valkey.NodeFlags{Suspected: true}), time.Second, false},
+		"it does not tell its primary":          {replicaView(1, &valkey.PrimaryLink{Up: true}), time.Second, false},
 		"it has waited long enough":             {replicaView(1, &valkey.PrimaryLink{}), noFailoverTime, true},
 		"it was promoted by hand in the end":    {&valkey.View{Info: valkey.Info{Role: valkey.RolePrimary}}, noFailoverTime, true},
 		"it was promoted by hand in the middle": {&valkey.View{Info: valkey.Info{Role: valkey.RolePrimary}}, time.Second, true},
@@ -69,7 +81,7 @@ func TestMayStand(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := mayStand(test.view.Info, test.waited); got != test.want {
+			if got := mayStand(*test.view, test.waited); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})

@@ -167,7 +167,7 @@ func (s *sampler) allowFailover(ctx context.Context, view valkey.View, now time.
 		s.noFailoverSince = now
 	}
 	waited := now.Sub(s.noFailoverSince)
-	if !mayStand(view.Info, waited) {
+	if !mayStand(view, waited) {
 		return
 	}
 	if err := s.conn.ConfigSet(ctx, "cluster-replica-no-failover", "no"); err != nil {
@@ -178,11 +178,24 @@ func (s *sampler) allowFailover(ctx context.Context, view valkey.View, now time.
 	s.board.log.Info("the server may stand for election again", "after", waited.Round(time.Second))
 }
 
-// mayStand is true for a replica that has its primary's data, for one that has
-// waited long enough, and for one that is no replica any more.
-func mayStand(info valkey.Info, waited time.Duration) bool {
-	link := info.Replication.Primary
-	return link == nil || link.Up && !link.SyncInProgress || waited >= noFailoverTime
+// mayStand is true for a replica that has its primary's data and sees it alive,
+// for one that has waited long enough, and for one that is no replica any more.
+//
+// A primary that was marked as failed keeps the mark for a while after its return:
+// a replica that may stand for election then takes its place at once, together with
+// the writes that the primary has acknowledged and not sent yet.
+func mayStand(view valkey.View, waited time.Duration) bool {
+	link := view.Info.Replication.Primary
+	if link == nil || waited >= noFailoverTime {
+		return true
+	}
+	return link.Up && !link.SyncInProgress && seesPrimaryAlive(view)
+}
+
+func seesPrimaryAlive(view valkey.View) bool {
+	myself, _ := view.Myself()
+	primary, known := view.Table.ByID(myself.PrimaryID)
+	return known && !primary.Flags.Failed && !primary.Flags.Suspected
 }
 
 // giveUsers makes the server read the users again when their file has changed.

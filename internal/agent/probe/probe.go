@@ -143,8 +143,8 @@ func Ready(seen Seen, now time.Time) string {
 	case seen.View == nil:
 		return "the server does not answer yet"
 	}
-	if silence := seen.silence(now); silence > SilentAfter {
-		return fmt.Sprintf("the server has not answered for %s", round(silence))
+	if seen.silence(now) > SilentAfter {
+		return fmt.Sprintf("the server has not answered for more than %s", SilentAfter)
 	}
 	if seen.loading() {
 		return "the server is loading its data"
