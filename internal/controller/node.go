@@ -33,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets;deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list;create;patch
 
 // NodeReconciler runs one pass for a ValkeyNode at a time.
 type NodeReconciler struct {
@@ -50,7 +50,7 @@ func NewNodeReconciler(manager ctrl.Manager) *NodeReconciler {
 	return &NodeReconciler{
 		Client: manager.GetClient(),
 		Observer: observe.NodeObserver{
-			Reader: manager.GetClient(), Ask: observe.AskAgent, Now: time.Now,
+			Reader: manager.GetClient(), Direct: manager.GetAPIReader(), Ask: observe.AskAgent, Now: time.Now,
 		},
 		Events: manager.GetEventRecorderFor(name.ManagedBy), //nolint:staticcheck // the newer API leaves empty the lastTimestamp that users sort by
 	}

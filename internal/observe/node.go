@@ -24,6 +24,9 @@ type NodeObserver struct {
 	// Reader reads from a cache that holds all claims and workloads, ours or
 	// not: a name that somebody else took must be seen.
 	Reader client.Reader
+	// Direct is not cached; it reads the events of a workload that makes no
+	// pod. Nil, or without the right to list them, it is done without.
+	Direct client.Reader
 	// ReadClasses says that StorageClasses may be read. Without the right to
 	// list them the cache would wait for ever.
 	ReadClasses bool
@@ -56,6 +59,7 @@ func (o NodeObserver) Snapshot(ctx context.Context, node *v1alpha1.ValkeyNode) (
 			return state.Node{}, fmt.Errorf("observing node %s: %w", node.Name, err)
 		}
 	}
+	o.readProblem(ctx, node, &seen)
 	seen.Agent = o.agent(ctx, node, seen)
 	return seen, nil
 }
@@ -186,6 +190,26 @@ func deploymentProblem(deployment *appsv1.Deployment) string {
 		}
 	}
 	return ""
+}
+
+// readProblem sees why a StatefulSet makes no pod: unlike a Deployment, it says
+// so in events only.
+func (o NodeObserver) readProblem(ctx context.Context, node *v1alpha1.ValkeyNode, seen *state.Node) {
+	workload := seen.Workload
+	if o.Direct == nil || workload == nil || workload.Kind != v1alpha1.WorkloadStatefulSet || len(seen.Pods) > 0 {
+		return
+	}
+	events := &corev1.EventList{}
+	refused := client.MatchingFields{"involvedObject.uid": workload.UID, "reason": "FailedCreate"}
+	if err := o.Direct.List(ctx, events, client.InNamespace(node.Namespace), refused); err != nil {
+		return // events are optional: the note then says where to look
+	}
+	newest := time.Time{}
+	for i := range events.Items {
+		if at := events.Items[i].LastTimestamp.Time; at.After(newest) {
+			newest, workload.Problem = at, events.Items[i].Message
+		}
+	}
 }
 
 func (o NodeObserver) readPods(ctx context.Context, node *v1alpha1.ValkeyNode, seen *state.Node) error {

@@ -179,6 +179,14 @@ func describe(actions []plan.Action) string {
 
 // withTrouble adds what keeps members from starting, as their nodes say it.
 func withTrouble(in cluster.Input, message string) string {
+	if trouble, found := memberTrouble(in); found {
+		return fmt.Sprintf("%s; %s: %s", message, trouble.reason, trouble.message)
+	}
+	return message
+}
+
+// memberTrouble is the first thing that no waiting mends, as a node says it.
+func memberTrouble(in cluster.Input) (finding, bool) {
 	for _, member := range in.State.Members {
 		if member.Record == nil {
 			continue
@@ -186,11 +194,11 @@ func withTrouble(in cluster.Input, message string) string {
 		for _, conditionType := range []string{v1alpha1.ConditionStorageReady, v1alpha1.ConditionWorkloadReady} {
 			condition := meta.FindStatusCondition(member.Record.Status.Conditions, conditionType)
 			if condition != nil && condition.Status == metav1.ConditionFalse && hard(condition.Reason) {
-				return fmt.Sprintf("%s; node %s: %s: %s", message, member.Name, condition.Reason, condition.Message)
+				return finding{condition.Reason, fmt.Sprintf("node %s: %s", member.Name, condition.Message)}, true
 			}
 		}
 	}
-	return message
+	return finding{}, false
 }
 
 // refusal is the API server's refusal of an object, if there was one.
@@ -219,6 +227,9 @@ func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady boo
 	}
 	if !storageReady && hard(storage.reason) {
 		return true, storage
+	}
+	if trouble, found := memberTrouble(in); found {
+		return true, trouble
 	}
 	return false, finding{v1alpha1.ReasonHealthy, "nothing is down or refused"}
 }

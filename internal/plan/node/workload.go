@@ -131,6 +131,7 @@ func podMissing(in Input) plan.Verdict {
 		waiting.Note = "the member has more than one pod; all but one are about to end"
 	case waiting.Note != "":
 	case workload.Problem != "":
+		waiting.Reason = v1alpha1.ReasonObjectRefused
 		waiting.Note = fmt.Sprintf("%s %s cannot make its pod: %s", workload.Kind, workload.Name, workload.Problem)
 		waiting.Look = plan.LookWorld
 	default:
