@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"valkey.io/valkey-operator/lab/journey/contract"
 	"valkey.io/valkey-operator/lab/journey/stage"
 )
 
@@ -74,7 +75,10 @@ func users(s *stage.Stage) {
 		return closed, strings.Join(answers, "; ")
 	})
 	s.Say("the default user is closed")
-	c.AwaitCondition("ConfigurationWarning", metav1.ConditionFalse, "", readyLimit)
+	s.Await("the warning of an open default user to end", readyLimit, func() (bool, string) {
+		warning, known := contract.Condition(c.Get().Status.Conditions, "ConfigurationWarning")
+		return known && warning.Reason != "DefaultUserOpen", warning.Reason
+	})
 	c.AwaitReady()
 	expectUntouched(c, before)
 	c.Verify(1_000, nil)

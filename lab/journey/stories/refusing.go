@@ -26,6 +26,17 @@ func refusing() []Journey {
 			Play:  quotaRefusesGrowth,
 		},
 		{
+			Name:  "missing-class",
+			Story: "A class that does not exist yet: a reason that names it, and the cluster comes up by itself once the class is there",
+			Play:  missingClass,
+		},
+		{
+			Name:  "quota-at-birth",
+			Story: "A quota with room for some of the claims: a reason that quotes it, nothing made over and over, and the cluster comes up by itself once there is room",
+			Tier:  Long,
+			Play:  quotaAtBirth,
+		},
+		{
 			Name:  "not-yet",
 			Story: "What cannot be changed on a live cluster yet is refused, field by field, and touches nothing",
 			Play:  notYet,
@@ -53,24 +64,64 @@ func classCannotExpand(s *stage.Stage) {
 
 // fixedClass makes a copy of the class in use that does not allow expansion.
 func fixedClass(s *stage.Stage) string {
+	name := s.Namespace + "-fixed"
+	dropClass(s, name)
+	copyClass(s, name, false)
+	return name
+}
+
+// copyClass makes a class like the one in use; dropClass was called for it before.
+func copyClass(s *stage.Stage, name string, expandable bool) {
 	classes := s.Typed.StorageV1().StorageClasses()
 	origin, err := classes.Get(s.Context(), className(s), metav1.GetOptions{})
 	s.NoError(err, "reading the storage class")
-	no := false
-	copied := &storagev1.StorageClass{
-		ObjectMeta:  metav1.ObjectMeta{Name: s.Namespace + "-fixed"},
+	_, err = classes.Create(s.Context(), &storagev1.StorageClass{
+		ObjectMeta:  metav1.ObjectMeta{Name: name},
 		Provisioner: origin.Provisioner, Parameters: origin.Parameters, ReclaimPolicy: origin.ReclaimPolicy,
-		MountOptions: origin.MountOptions, VolumeBindingMode: origin.VolumeBindingMode, AllowVolumeExpansion: &no,
-	}
-	drop := func(ctx context.Context) error {
-		_, err := s.TryKubectl("delete", "storageclass", copied.Name, "--ignore-not-found")
+		MountOptions: origin.MountOptions, VolumeBindingMode: origin.VolumeBindingMode, AllowVolumeExpansion: &expandable,
+	}, metav1.CreateOptions{})
+	s.NoError(err, "making a storage class")
+}
+
+// dropClass makes sure that a class does not exist, now and after the journey.
+func dropClass(s *stage.Stage, name string) {
+	drop := func(context.Context) error {
+		_, err := s.TryKubectl("delete", "storageclass", name, "--ignore-not-found")
 		return err
 	}
 	s.NoError(drop(s.Context()), "removing an old class")
-	_, err = classes.Create(s.Context(), copied, metav1.CreateOptions{})
-	s.NoError(err, "making a class that cannot expand")
 	s.Cleanup(drop)
-	return copied.Name
+}
+
+func missingClass(s *stage.Stage) {
+	spec := persistent(1, 1)
+	spec.Class = s.Namespace + "-late"
+	dropClass(s, spec.Class)
+	c := s.Create(spec)
+	s.Await("a reason that names the class", readyLimit, func() (bool, string) {
+		got := c.Get()
+		storage, _ := contract.Condition(got.Status.Conditions, "StorageReady")
+		return storage.Status == metav1.ConditionFalse && strings.Contains(storage.Message, spec.Class), storage.Reason + ": " + storage.Message
+	})
+	s.Expect(!c.Get().Ready(), "the cluster is Ready without volumes")
+	s.Say("it is told; now the class is made")
+	copyClass(s, spec.Class, true)
+	c.AwaitReady()
+}
+
+func quotaAtBirth(s *stage.Stage) {
+	s.Apply(quota("256Mi"))
+	c := s.Create(persistent(3, 1))
+	s.Await("a reason that quotes the quota", readyLimit, func() (bool, string) {
+		got := c.Get()
+		storage, _ := contract.Condition(got.Status.Conditions, "StorageReady")
+		return strings.Contains(storage.Message, "exceeded quota"), storage.Reason + ": " + storage.Message
+	})
+	s.Expect(len(c.Claims()) <= 4, "%d claims of 64Mi with a quota of 256Mi", len(c.Claims()))
+	s.Expect(!c.Get().Status.Formed, "a part of the cluster has formed")
+	s.Say("it is told; raising the quota")
+	s.Apply(quota("1Gi"))
+	c.AwaitReady()
 }
 
 // className is the class that the world's volumes are made in.

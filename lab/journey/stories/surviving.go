@@ -32,7 +32,16 @@ func surviving() []Journey {
 			Workers: 3,
 			Tier:    Long,
 			Limit:   10 * time.Minute,
-			Play:    workerLost,
+			Play:    func(s *stage.Stage) { workerLost(s, persistent(3, 1)) },
+		},
+		{
+			Name:    "worker-lost-two-shards",
+			Story:   "The same with two shards, whose servers cannot elect anybody: the operator lets a replica take over",
+			Needs:   Lab,
+			Workers: 3,
+			Tier:    Long,
+			Limit:   10 * time.Minute,
+			Play:    func(s *stage.Stage) { workerLost(s, persistent(2, 1)) },
 		},
 	}
 }
@@ -76,8 +85,8 @@ func serverKilled(s *stage.Stage) {
 	c.Verify(50_000, nil)
 }
 
-func workerLost(s *stage.Stage) {
-	c := s.Create(persistent(3, 1))
+func workerLost(s *stage.Stage, spec stage.Spec) {
+	c := s.Create(spec)
 	c.AwaitReady()
 	c.Load(50_000, nil)
 	before := c.Snapshot()
