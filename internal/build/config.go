@@ -25,6 +25,16 @@ func ConfigMap(c Cluster) *corev1ac.ConfigMapApplyConfiguration {
 		})
 }
 
+// Node timeouts in milliseconds: for how long a member may be silent before the
+// others replace it. With storage a restarted primary is back with all its data
+// within seconds, and a hasty failover can only lose what was not yet
+// replicated: the server's own default. Without storage it comes back empty,
+// and waiting gains nothing but patience with a busy worker.
+const (
+	nodeTimeoutPersistent = 15000
+	nodeTimeoutEphemeral  = 5000
+)
+
 // config is the operator's part of valkey.conf; the agent adds what differs
 // from member to member, and what is secret. The user's settings come last, so
 // that they win; the schema refuses those that must not.
@@ -37,8 +47,6 @@ func config(spec v1alpha1.ValkeyClusterSpec) string {
 		"cluster-require-full-coverage no",
 		// Which shard a replica belongs to is the operator's decision.
 		"cluster-allow-replica-migration no",
-		// Long enough for a busy worker, short enough for a failover nobody waits for.
-		"cluster-node-timeout 5000",
 		// A sync starts as soon as every replica of the shard waits for it, else
 		// after a second; the server's own five would be most of the time that a
 		// small cluster takes to form.
@@ -55,7 +63,11 @@ func config(spec v1alpha1.ValkeyClusterSpec) string {
 
 func persistence(storage *v1alpha1.Storage) []string {
 	if storage == nil || !storage.Enabled {
-		return []string{"appendonly no", `save ""`}
+		return []string{
+			"appendonly no",
+			`save ""`,
+			fmt.Sprintf("cluster-node-timeout %d", nodeTimeoutEphemeral),
+		}
 	}
 	fsync := storage.Durability.Fsync
 	if fsync == "" {
@@ -67,6 +79,7 @@ func persistence(storage *v1alpha1.Storage) []string {
 		"aof-use-rdb-preamble yes",
 		// The append-only file is the truth; snapshots beside it would double the space.
 		`save ""`,
+		fmt.Sprintf("cluster-node-timeout %d", nodeTimeoutPersistent),
 	}
 }
 
