@@ -54,6 +54,7 @@ func surviveKills(t *testing.T, w *world, same func(t *testing.T, end picture)) 
 		t.Run(at.what, func(t *testing.T) {
 			t.Parallel()
 			killed := at.world.fork(t)
+			killed.nodesFirst = true // half a cluster's work is what they must bear
 			killed.settle()
 			end := killed.picture()
 			if diff := cmp.Diff(want.shape(), end.shape()); diff != "" {
@@ -79,7 +80,7 @@ func formed(t *testing.T, withStorage bool) *world {
 		kept, spec = &formedWorlds.ephemeral, ephemeral(3, 1)
 	}
 	if *kept == nil {
-		w := newWorld(t, newStore(), spec)
+		w := newWorld(t, spec)
 		w.settle()
 		w.write(60)
 		*kept = w
@@ -89,7 +90,7 @@ func formed(t *testing.T, withStorage bool) *world {
 
 func TestKilledWhileCreating(t *testing.T) {
 	t.Parallel()
-	surviveKills(t, newWorld(t, newStore(), persistent(3, 1)), func(t *testing.T, end picture) {
+	surviveKills(t, newWorld(t, persistent(3, 1)), func(t *testing.T, end picture) {
 		t.Helper()
 		if end.Status != "Ready Healthy true 3/3" {
 			t.Errorf("it ends %s", end.Status)
@@ -103,7 +104,7 @@ func TestKilledWhileCreating(t *testing.T) {
 
 func TestKilledWhileCreatingAnEphemeralCluster(t *testing.T) {
 	t.Parallel()
-	surviveKills(t, newWorld(t, newStore(), ephemeral(2, 1)), func(*testing.T, picture) {})
+	surviveKills(t, newWorld(t, ephemeral(2, 1)), func(*testing.T, picture) {})
 }
 
 func TestKilledAfterAllPodsWereLost(t *testing.T) {
@@ -169,30 +170,13 @@ func (w *world) resize(size string) {
 	w.must(w.api.Update(w.t.Context(), cluster))
 }
 
-// The library's fake API server, which knows about owners of fields, comes to
-// the same end as the little one that kills are tried on.
-func TestTheFakeServerAgrees(t *testing.T) {
-	t.Parallel()
-	fake, little := newWorld(t, kubernetes(), persistent(3, 1)), newWorld(t, newStore(), persistent(3, 1))
-	for _, size := range []string{"1Gi", "2Gi"} {
-		for _, w := range []*world{fake, little} {
-			w.resize(size)
-			w.settle()
-		}
-		if diff := cmp.Diff(little.picture().shape(), fake.picture().shape()); diff != "" {
-			t.Errorf("at %s (-little +fake):\n%s", size, diff)
-		}
-	}
-}
-
 // A settled world is left alone, whatever is looked at again.
 func TestNothingIsWrittenWhenSettled(t *testing.T) {
 	t.Parallel()
 	for what, w := range map[string]*world{
 		"a persistent cluster": formed(t, true),
 		"an ephemeral cluster": formed(t, false),
-		"one shard alone":      newWorld(t, newStore(), persistent(1, 0)),
-		"on the fake server":   newWorld(t, kubernetes(), persistent(1, 1)),
+		"one shard alone":      newWorld(t, persistent(1, 0)),
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,6 @@ package controller_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,75 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/valkey/valkeytest"
 )
-
-// kubernetes is an API server in memory that also does what the real one does
-// and the library's does not: it gives UIDs, and makes data of string data.
-func kubernetes() *server {
-	bare := fake.NewClientBuilder().WithScheme(kinds).WithReturnManagedFields().
-		WithStatusSubresource(&v1alpha1.ValkeyCluster{}, &v1alpha1.ValkeyNode{}).Build()
-	made := 0
-	return &server{interceptor.NewClient(bare, interceptor.Funcs{
-		Create: func(ctx context.Context, under client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if object.GetUID() == "" {
-				made++
-				object.SetUID(types.UID(fmt.Sprint("uid-", made)))
-			}
-			if secret, is := object.(*corev1.Secret); is {
-				dataOf(secret)
-			}
-			return under.Create(ctx, object, options...)
-		},
-		Apply: func(ctx context.Context, under client.WithWatch, config runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			if err := under.Apply(ctx, config, options...); err != nil {
-				return err
-			}
-			made++
-			return named(ctx, under, config, fmt.Sprint("uid-", made))
-		},
-	})}
-}
-
-// server can be compared with another one, as a manager's clients can.
-type server struct{ client.WithWatch }
-
-// named gives an applied object a UID if it has none.
-func named(ctx context.Context, under client.Client, config runtime.ApplyConfiguration, uid string) error {
-	var applied metav1.PartialObjectMetadata
-	body, err := json.Marshal(config)
-	if err == nil {
-		err = json.Unmarshal(body, &applied)
-	}
-	if err != nil {
-		return err
-	}
-	var object client.Object
-	switch applied.Kind {
-	case "StatefulSet":
-		object = &appsv1.StatefulSet{}
-	case "Deployment":
-		object = &appsv1.Deployment{}
-	case "ValkeyNode":
-		object = &v1alpha1.ValkeyNode{}
-	default:
-		return nil
-	}
-	if err := under.Get(ctx, client.ObjectKeyFromObject(&applied), object); err != nil || object.GetUID() != "" {
-		return err
-	}
-	object.SetUID(types.UID(uid))
-	return under.Update(ctx, object, client.FieldOwner("apiserver"))
-}
 
 // tick lets the world do what it has to do, once. It says whether anything moved.
 func (w *world) tick() bool {
