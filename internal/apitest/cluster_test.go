@@ -86,10 +86,10 @@ func (w *world) nodesSettled(cluster *v1alpha1.ValkeyCluster) error {
 	return nil
 }
 
-// setSize edits the size in a cluster's spec, as its user.
-func (w *world) setSize(cluster *v1alpha1.ValkeyCluster, size string) {
+// growTo2Gi edits the size in a cluster's spec, as its user.
+func (w *world) growTo2Gi(cluster *v1alpha1.ValkeyCluster) {
 	w.t.Helper()
-	w.patch(cluster, `{"spec":{"storage":{"size":"`+size+`"}}}`)
+	w.patch(cluster, `{"spec":{"storage":{"size":"2Gi"}}}`)
 }
 
 // patch sends a merge patch.

@@ -41,24 +41,30 @@ func TestNothingComesBackDuringADeletion(t *testing.T) {
 				t.Fatalf("the cluster is there: %t (%v), want %t", err == nil, err, waits)
 			}
 			w.awaitDeletionSeen(o, cluster)
-			// The collector deletes bottom up, or top down, as it comes.
-			o.requests.forget()
-			w.collect("ValkeyNode", "StatefulSet")
-			w.passOnDeleted(o)
-			w.collect("ValkeyCluster")
-			w.passOnDeleted(o)
-			if writes := o.requests.writes(); len(writes) > 0 {
-				t.Errorf("written during the deletion: %v", writes)
-			}
-			w.each(func(kind string, child client.Object) {
-				if kind != "PersistentVolumeClaim" {
-					t.Errorf("%s %s is there", kind, child.GetName())
-				}
-			})
-			if sizes := w.capacities(); sizes != "1Gi of 1Gi" {
-				t.Errorf("the kept volume has %q", sizes)
-			}
+			w.wantNothingBack(o)
 		})
+	}
+}
+
+// wantNothingBack asserts that nothing but the kept claim is left when the
+// collector has deleted the rest, and that nothing was written meanwhile.
+func (w *world) wantNothingBack(o *operator) {
+	w.t.Helper()
+	o.requests.forget()
+	w.collect("ValkeyNode", "StatefulSet") // what nodes own first, which tempts them most
+	w.passOnDeleted(o)
+	w.collect("ValkeyCluster")
+	w.passOnDeleted(o)
+	if writes := o.requests.writes(); len(writes) > 0 {
+		w.t.Errorf("written during the deletion: %v", writes)
+	}
+	w.each(func(kind string, child client.Object) {
+		if kind != "PersistentVolumeClaim" {
+			w.t.Errorf("%s %s is there", kind, child.GetName())
+		}
+	})
+	if sizes := w.capacities(); sizes != "1Gi of 1Gi" {
+		w.t.Errorf("the kept volume has %q", sizes)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestEachTransitionIsOneEvent(t *testing.T) {
 	w.operate(server)
 	cluster := w.settledCluster(persistent())
 	w.holdGrowth(true)
-	w.setSize(cluster, "2Gi")
+	w.growTo2Gi(cluster)
 	await(t, "the growth is seen", func() error {
 		return conditionIs(get(w, "prod", cluster).Status.Conditions, v1alpha1.ConditionStorageReady, metav1.ConditionFalse, v1alpha1.ReasonVolumeExpanding)
 	})

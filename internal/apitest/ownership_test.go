@@ -32,7 +32,7 @@ func TestTwoManagersShareANode(t *testing.T) {
 	spec.Storage.Retention.WhenDeleted = v1alpha1.RetentionRetain
 	cluster := w.settledCluster(spec)
 	before := get(w, "prod-0-0", &v1alpha1.ValkeyNode{})
-	w.setSize(cluster, "2Gi")
+	w.growTo2Gi(cluster)
 	w.awaitSettled(cluster)
 	after := get(w, "prod-0-0", &v1alpha1.ValkeyNode{})
 
@@ -65,7 +65,7 @@ func storageFields(t *testing.T, entry metav1.ManagedFieldsEntry) []string {
 			Storage map[string]any `json:"f:storage"`
 		} `json:"f:spec"`
 	}
-	if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+	if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 		t.Fatal(err)
 	}
 	return slices.Sorted(maps.Keys(fields.Spec.Storage))

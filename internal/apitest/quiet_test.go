@@ -29,7 +29,7 @@ func TestSettledClusterWritesNothing(t *testing.T) {
 	spec := persistent()
 	spec.Replicas = 1
 	cluster := w.settledCluster(spec)
-	w.setSize(cluster, "2Gi")
+	w.growTo2Gi(cluster)
 	w.awaitSettled(cluster)
 	for _, growing := range []string{"prod", "prod-0-0", "prod-0-1", "prod-1-0", "prod-1-1", "prod-2-0", "prod-2-1"} {
 		await(t, "the growth of "+growing+" is told", func() error { return w.oneEvent(growing, v1alpha1.ReasonVolumeExpanded) })

@@ -52,7 +52,7 @@ func (w *world) wantNothingForbidden(o *operator, kind v1alpha1.WorkloadType) {
 	spec := persistent()
 	spec.WorkloadType = kind
 	cluster := w.settledCluster(spec)
-	w.setSize(cluster, "2Gi")
+	w.growTo2Gi(cluster)
 	w.awaitSettled(cluster)
 	if sizes := w.capacities(); sizes != "2Gi of 2Gi, 2Gi of 2Gi, 2Gi of 2Gi" {
 		w.t.Errorf("the volumes have %s", sizes)

@@ -62,22 +62,26 @@ func TestRefusedClaimEditsAreClassified(t *testing.T) {
 				row.prepare(w)
 			}
 			if row.reason == "" {
-				if err := w.expand(row.to); err != nil {
-					t.Errorf("refused: %v", err)
-				}
+				wantRefusal(t, w.expand(row.to), "")
 				return
 			}
 			w.awaitObstacle(row.to)
-			err := w.expand(row.to)
-			var refusal *plan.Refusal
-			if !errors.As(err, &refusal) || refusal.Reason != row.reason {
-				t.Fatalf("got %v, want a refusal because of %s", err, row.reason)
-			}
+			refusal := wantReason(t, w.expand(row.to), row.reason)
 			if !strings.Contains(string(page), refusal.Message) || !strings.Contains(string(page), what) {
 				t.Errorf("the page of refusals lacks the row\n| %s | `%s` | `%s` |", what, refusal.Reason, refusal.Message)
 			}
 		})
 	}
+}
+
+// wantReason asserts that an error is a refusal for a reason, and returns it.
+func wantReason(t *testing.T, err error, reason string) *plan.Refusal {
+	t.Helper()
+	var refusal *plan.Refusal
+	if !errors.As(err, &refusal) || refusal.Reason != reason {
+		t.Fatalf("got %v, want a refusal because of %s", err, reason)
+	}
+	return refusal
 }
 
 // A quota that nobody has counted yet refuses everything for a moment: that is
