@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -100,15 +99,10 @@ func (r *ClusterReconciler) report(ctx context.Context, object *v1alpha1.ValkeyC
 	return nil
 }
 
-// goneCluster lets nothing through; it removes the metrics of a cluster that is gone.
-var goneCluster = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	UpdateFunc:  func(event.UpdateEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	DeleteFunc: func(gone event.DeleteEvent) bool {
-		forgetCluster(gone.Object.GetNamespace(), gone.Object.GetName())
-		return false
-	},
+// forget drops what is kept of a cluster that is gone.
+func (r *ClusterReconciler) forget(key client.ObjectKey) {
+	r.passes.forget(key)
+	forgetCluster(key)
 }
 
 // SetupWithManager has the manager run the reconciler with a number of workers.
@@ -122,7 +116,7 @@ func (r *ClusterReconciler) SetupWithManager(manager ctrl.Manager, workers int) 
 	})
 	return ctrl.NewControllerManagedBy(manager).
 		Named("valkeycluster").
-		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, goneCluster))).
+		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(whenGone(r.forget), predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.ValkeyNode{}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).

@@ -3,6 +3,7 @@ package controller
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -86,8 +87,8 @@ func recordVolume(cluster *v1alpha1.ValkeyCluster, volume v1alpha1.VolumeStatus)
 }
 
 // forgetCluster removes the series of a cluster that is gone.
-func forgetCluster(namespace, cluster string) {
-	labels := prometheus.Labels{"namespace": namespace, "cluster": cluster}
+func forgetCluster(key client.ObjectKey) {
+	labels := prometheus.Labels{"namespace": key.Namespace, "cluster": key.Name}
 	for _, vector := range []*prometheus.GaugeVec{clusterCondition, volumeRequested, volumeCapacity, volumeUsed, volumePhase} {
 		vector.DeletePartialMatch(labels)
 	}

@@ -42,7 +42,7 @@ func (r *NodeReconciler) SetupWithManager(ctx context.Context, manager ctrl.Mana
 	r.Observer.ReadClasses = classes
 	built := ctrl.NewControllerManagedBy(manager).
 		Named("valkeynode").
-		For(&v1alpha1.ValkeyNode{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.ValkeyNode{}, builder.WithPredicates(whenGone(r.passes.forget), predicate.GenerationChangedPredicate{})).
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&appsv1.Deployment{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(nodeOfLabels)).

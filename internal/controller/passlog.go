@@ -10,6 +10,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"valkey.io/valkey-operator/internal/plan"
 )
@@ -43,3 +45,12 @@ func (l *passLog) write(ctx context.Context, key client.ObjectKey, p plan.Plan) 
 
 // forget drops what is remembered of an object that is gone.
 func (l *passLog) forget(key client.ObjectKey) { l.last.Delete(key) }
+
+// whenGone has an object that is deleted forgotten. It lets everything through,
+// and must be the first predicate, since the first no ends the asking.
+func whenGone(forget func(client.ObjectKey)) predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(gone event.DeleteEvent) bool {
+		forget(client.ObjectKeyFromObject(gone.Object))
+		return true
+	}}
+}
