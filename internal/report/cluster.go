@@ -36,7 +36,7 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	set := conditionSetter(&status.Conditions, in.State)
 	if cluster.Unheard(in) {
 		// What was true of the members stays until it is known to be false.
-		set = onlyNew(set, v1alpha1.ConditionReady, v1alpha1.ConditionSlotsAssigned, v1alpha1.ConditionDegraded)
+		set = onlyNew(set, in.State.Status.Conditions, v1alpha1.ConditionReady, v1alpha1.ConditionSlotsAssigned, v1alpha1.ConditionDegraded)
 		status.ReadyShards = in.State.Status.ReadyShards
 	}
 	status.ShardsReady = fmt.Sprintf("%d/%d", status.ReadyShards, status.Shards)
@@ -71,10 +71,11 @@ func conditionSetter(conditions *[]metav1.Condition, snapshot state.Cluster) fun
 	}
 }
 
-// onlyNew leaves the named conditions as they are.
-func onlyNew(set func(string, bool, finding), kept ...string) func(string, bool, finding) {
+// onlyNew leaves the named conditions as they are. One that is not there yet,
+// as in a status that was lost or taken from a backup, is set all the same.
+func onlyNew(set func(string, bool, finding), before []metav1.Condition, kept ...string) func(string, bool, finding) {
 	return func(conditionType string, holds bool, f finding) {
-		if !slices.Contains(kept, conditionType) {
+		if !slices.Contains(kept, conditionType) || meta.FindStatusCondition(before, conditionType) == nil {
 			set(conditionType, holds, f)
 		}
 	}

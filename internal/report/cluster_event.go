@@ -18,7 +18,9 @@ func ClusterEvents(prev, next v1alpha1.ValkeyClusterStatus) []Event {
 	events = append(events, storageEvents(prev, next)...)
 	events = append(events, readyEvents(prev, next)...)
 	before, after := condition(prev, v1alpha1.ConditionDegraded), condition(next, v1alpha1.ConditionDegraded)
-	if after.Status == metav1.ConditionTrue && before.Reason != after.Reason && !hard(after.Reason) {
+	// Trouble with volumes is told as such, and not a second time.
+	aboutVolumes := condition(next, v1alpha1.ConditionStorageReady).Reason == after.Reason
+	if after.Status == metav1.ConditionTrue && before.Reason != after.Reason && !aboutVolumes {
 		events = append(events, Event{Type: corev1.EventTypeWarning, Reason: after.Reason, Message: after.Message})
 	}
 	before, after = condition(prev, v1alpha1.ConditionConfigurationWarning), condition(next, v1alpha1.ConditionConfigurationWarning)
