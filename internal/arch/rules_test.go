@@ -112,9 +112,6 @@ var rules = []rule{
 		calls: []string{"valkey.ShardSlots", "valkey.ParseSlots", "valkey.ParseNodeTable", "valkey.KeySlot"},
 	},
 	{
-		packages: "internal/apitest",
-	},
-	{
 		packages: "internal/arch",
 	},
 	{
