@@ -156,6 +156,7 @@ func (a CreateClaim) String() string { return fmt.Sprintf("create claim %s", *a.
 func (a ExpandClaim) String() string {
 	return fmt.Sprintf("expand claim %s from %s to %s", a.Claim, a.From.String(), a.To.String())
 }
+
 func (a OwnClaim) String() string {
 	if a.Owned {
 		return fmt.Sprintf("make claim %s go with cluster %s", a.Claim, a.Owner.Name)
@@ -167,15 +168,19 @@ func (a MarkPod) String() string   { return fmt.Sprintf("mark pod %s", a.Pod) }
 func (a MeetNode) String() string {
 	return fmt.Sprintf("introduce node %s at %s to node %s", a.Node, a.Host, a.Via.Node)
 }
+
 func (a AssignSlots) String() string {
 	return fmt.Sprintf("assign slots %s to node %s", a.Slots, a.To.Node)
 }
+
 func (a AttachReplica) String() string {
 	return fmt.Sprintf("attach node %s as replica of %s", a.Replica.Node, a.Primary)
 }
+
 func (a TakeOver) String() string {
 	return fmt.Sprintf("let node %s take shard %d over", a.Replica.Node, a.Shard)
 }
+
 func (a ForgetNode) String() string {
 	return fmt.Sprintf("make node %s forget %s", a.From.Node, a.ID)
 }

@@ -44,8 +44,10 @@ func TestClusterEvents(t *testing.T) {
 		"a wish to shrink withdrawn": {says(true, [3]string{"StorageReady", "True", "VolumeShrinkRefused"}), says(true, expanded), nil},
 		"a member went":              {says(true), says(true, [3]string{"Degraded", "True", "MemberUnreachable"}), []string{"Warning MemberUnreachable why"}},
 		"a member came back":         {says(true, [3]string{"Degraded", "True", "MemberUnreachable"}), says(true, [3]string{"Degraded", "False", "Healthy"}), nil},
-		"storage is told once, not as damage too": {says(true, expanding), says(true, rejected, [3]string{"Degraded", "True", "StorageClassNotExpandable"}),
-			[]string{"Warning VolumeExpansionBlocked StorageClassNotExpandable: why"}},
+		"storage is told once, not as damage too": {
+			says(true, expanding), says(true, rejected, [3]string{"Degraded", "True", "StorageClassNotExpandable"}),
+			[]string{"Warning VolumeExpansionBlocked StorageClassNotExpandable: why"},
+		},
 		"an object of the cluster is refused": {says(true, bound), says(true, bound, [3]string{"Degraded", "True", "ObjectRefused"}), []string{"Warning ObjectRefused why"}},
 		"a risky spec":                        {says(true), says(true, [3]string{"ConfigurationWarning", "True", "DefaultUserOpen"}), []string{"Warning DefaultUserOpen why"}},
 	} {

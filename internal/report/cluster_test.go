@@ -137,10 +137,12 @@ func TestClusterStatus(t *testing.T) {
 			"state": "Reconciling VolumesPending", "StorageReady": "False VolumesPending", "Progressing": "True VolumesPending",
 		}},
 		"an ephemeral cluster": {edit: func(in *cluster.Input) { in.Spec.Storage = nil }, want: changes{"StorageReady": "True StorageDisabled"}},
-		"an object is refused": {edit: formed, verdicts: map[string]plan.Verdict{"objectsCurrent": {Reason: v1alpha1.ReasonForming, Actions: []plan.Action{plan.Ensure{Kind: "Service", Name: "x"}}}},
+		"an object is refused": {
+			edit: formed, verdicts: map[string]plan.Verdict{"objectsCurrent": {Reason: v1alpha1.ReasonForming, Actions: []plan.Action{plan.Ensure{Kind: "Service", Name: "x"}}}},
 			outcome: refused, want: changes{
 				"state": "Degraded ObjectRefused", "Ready": "False ObjectRefused", "Degraded": "True ObjectRefused", "Progressing": "True Forming",
-			}},
+			},
+		},
 		"the default user is open": {edit: func(in *cluster.Input) { in.Spec.Users = nil }, want: changes{"ConfigurationWarning": "True DefaultUserOpen"}},
 		"a password is missing": {edit: formed, verdicts: map[string]plan.Verdict{"userPasswordsFound": waiting(v1alpha1.ReasonPasswordSecretMissing)}, want: changes{
 			"state": "Reconciling PasswordSecretMissing", "Progressing": "True PasswordSecretMissing", "ConfigurationWarning": "True PasswordSecretMissing",

@@ -252,8 +252,10 @@ func NodeEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
 		events = append(events, expanded)
 	}
 	if adopted(prev, next) {
-		events = append(events, Event{corev1.EventTypeNormal, v1alpha1.EventVolumeAdopted,
-			fmt.Sprintf("claim %s was taken up again, with the data of member %s", next.Storage.Claim, next.NodeID)})
+		events = append(events, Event{
+			corev1.EventTypeNormal, v1alpha1.EventVolumeAdopted,
+			fmt.Sprintf("claim %s was taken up again, with the data of member %s", next.Storage.Claim, next.NodeID),
+		})
 	}
 	return events
 }

@@ -12,25 +12,39 @@ func TestPrimariesPresent(t *testing.T) {
 	wait := []string{"wait FailingOver"}
 	play(t, primariesPresent, map[string]scene{
 		"every primary answers": {spec: persistent(3, 1), want: []string{"settled"}},
-		"a cluster that never formed has nobody to take over": {spec: persistent(1, 1), happens: func(b *bench) { b.formed = false; b.kill(0, 0, protocol.ServerHeld) },
-			want: []string{"settled"}},
+		"a cluster that never formed has nobody to take over": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.formed = false; b.kill(0, 0, protocol.ServerHeld) },
+			want: []string{"settled"},
+		},
 		"three shards elect by themselves": {spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 0, protocol.ServerStopped) }, want: wait},
-		"one shard cannot, and the primary is known to be held": {spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) },
-			want: takeOver},
-		"one shard cannot, and the primary is known to have stopped": {spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerStopped) },
-			want: takeOver},
+		"one shard cannot, and the primary is known to be held": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) },
+			want: takeOver,
+		},
+		"one shard cannot, and the primary is known to have stopped": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerStopped) },
+			want: takeOver,
+		},
 		"two shards cannot":              {spec: persistent(2, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: takeOver},
 		"the primary is just silent":     {spec: persistent(1, 1), happens: func(b *bench) { b.at(0, 0).server.Silence(true) }, want: wait},
 		"nobody knows about the primary": {spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, "") }, want: wait},
-		"the primary has no pod, which proves nothing": {spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.at(0, 0).podless = true },
-			want: wait},
+		"the primary has no pod, which proves nothing": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.at(0, 0).podless = true },
+			want: wait,
+		},
 		"the primary's server is loading": {spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, protocol.ServerLoading) }, want: wait},
-		"the held primary has a second pod that may run": {spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.at(0, 0).doubled = true },
-			want: wait},
-		"the primary was replaced by a blank one": {spec: ephemeral(1, 1), happens: func(b *bench) { b.servers.Settle(); b.replace(0, 0, "10.1.0.1:6379") },
-			want: takeOver},
-		"the primary was replaced, its old pod may still run": {spec: ephemeral(1, 1), happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379"); b.at(0, 0).doubled = true },
-			want: wait},
+		"the held primary has a second pod that may run": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.at(0, 0).doubled = true },
+			want: wait,
+		},
+		"the primary was replaced by a blank one": {
+			spec: ephemeral(1, 1), happens: func(b *bench) { b.servers.Settle(); b.replace(0, 0, "10.1.0.1:6379") },
+			want: takeOver,
+		},
+		"the primary was replaced, its old pod may still run": {
+			spec: ephemeral(1, 1), happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379"); b.at(0, 0).doubled = true },
+			want: wait,
+		},
 		"the replica with most takes over": {spec: persistent(1, 2), happens: func(b *bench) {
 			b.at(0, 1).server.Lag(true)
 			b.write(50)

@@ -86,11 +86,15 @@ func membersAnswer(in Input) plan.Verdict {
 	}
 	switch {
 	case len(held) > 0:
-		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer,
-			Note: "held back by their agents: " + strings.Join(held, ", ")}
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer,
+			Note: "held back by their agents: " + strings.Join(held, ", "),
+		}
 	case len(silent) > 0:
-		return plan.Verdict{Hold: plan.Wait, Reason: reason, Look: look,
-			Note: fmt.Sprintf("waiting for %d of %d members: %s", len(silent), len(in.wanted()), strings.Join(bounded(silent), ", "))}
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: reason, Look: look,
+			Note: fmt.Sprintf("waiting for %d of %d members: %s", len(silent), len(in.wanted()), strings.Join(bounded(silent), ", ")),
+		}
 	default:
 		return settled()
 	}

@@ -49,10 +49,14 @@ func TestMembersAnswer(t *testing.T) {
 		"everybody answers":                {spec: persistent(3, 1), want: []string{"settled"}},
 		"a fresh member does not yet":      {spec: persistent(3, 1), fresh: true, happens: func(b *bench) { b.kill(0, 1, "") }, want: []string{"wait MembersStarting"}},
 		"a member of a formed one is gone": {spec: persistent(3, 1), happens: func(b *bench) { b.at(0, 1).podless = true }, want: []string{"wait MemberUnreachable"}},
-		"a server answers, its agent does not": {spec: persistent(3, 1), happens: func(b *bench) { b.at(0, 1).mute = true },
-			want: []string{"wait MemberUnreachable"}},
-		"an agent answers, its server does not": {spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 1, protocol.ServerLoading) },
-			want: []string{"wait MemberUnreachable"}},
+		"a server answers, its agent does not": {
+			spec: persistent(3, 1), happens: func(b *bench) { b.at(0, 1).mute = true },
+			want: []string{"wait MemberUnreachable"},
+		},
+		"an agent answers, its server does not": {
+			spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 1, protocol.ServerLoading) },
+			want: []string{"wait MemberUnreachable"},
+		},
 		"a member is held": {spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 0, protocol.ServerHeld) }, want: []string{"wait MemberHeld"}},
 	})
 }
@@ -65,12 +69,18 @@ func TestNodesMet(t *testing.T) {
 		"nobody knows anybody: the hub first": {spec: persistent(3, 0), fresh: true, want: []string{
 			"wait Meeting", "introduce node prod-1-0 at 10.0.0.2 to node prod-0-0", "introduce node prod-2-0 at 10.0.0.3 to node prod-0-0",
 		}},
-		"introductions that are under way are not repeated": {spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.meet(0, 1) },
-			want: []string{"wait Meeting"}},
-		"a silent member holds nobody up": {spec: persistent(3, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
-			want: []string{"wait Meeting", "introduce node prod-2-0 at 10.0.0.3 to node prod-0-0"}},
-		"a member whose agent is another cluster's is not introduced": {spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).mute = true },
-			want: []string{"settled"}},
+		"introductions that are under way are not repeated": {
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.meet(0, 1) },
+			want: []string{"wait Meeting"},
+		},
+		"a silent member holds nobody up": {
+			spec: persistent(3, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
+			want: []string{"wait Meeting", "introduce node prod-2-0 at 10.0.0.3 to node prod-0-0"},
+		},
+		"a member whose agent is another cluster's is not introduced": {
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).mute = true },
+			want: []string{"settled"},
+		},
 		"a member is known under an older address": {spec: persistent(3, 0), happens: func(b *bench) {
 			for _, s := range b.seats {
 				s.server.Kill()
@@ -79,8 +89,10 @@ func TestNodesMet(t *testing.T) {
 				b.seats[i].server.Start(valkeytest.Start{Address: address})
 			}
 		}, want: []string{"wait Meeting", "introduce node prod-1-0 at 10.1.0.2 to node prod-0-0", "introduce node prod-2-0 at 10.1.0.3 to node prod-0-0"}},
-		"a blank newcomer is introduced to one that owns slots": {spec: ephemeral(3, 0), happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379") },
-			want: []string{"wait Meeting", "introduce node prod-0-0 at 10.1.0.1 to node prod-1-0"}},
+		"a blank newcomer is introduced to one that owns slots": {
+			spec: ephemeral(3, 0), happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379") },
+			want: []string{"wait Meeting", "introduce node prod-0-0 at 10.1.0.1 to node prod-1-0"},
+		},
 	})
 }
 
@@ -113,10 +125,14 @@ func TestGhostsForgotten(t *testing.T) {
 			replacedReplica(b)
 			b.at(2, 1).server.Silence(true)
 		}, want: []string{"settled"}},
-		"an old pod may still run": {spec: ephemeral(3, 1), happens: func(b *bench) { replacedReplica(b); b.at(0, 1).doubled = true },
-			want: []string{"settled"}},
-		"a replica still follows the ghost": {spec: ephemeral(1, 1), happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379"); b.advance(30) },
-			want: []string{"settled"}},
+		"an old pod may still run": {
+			spec: ephemeral(3, 1), happens: func(b *bench) { replacedReplica(b); b.at(0, 1).doubled = true },
+			want: []string{"settled"},
+		},
+		"a replica still follows the ghost": {
+			spec: ephemeral(1, 1), happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379"); b.advance(30) },
+			want: []string{"settled"},
+		},
 		"of two shards one was replaced, which nobody can vote failed": {spec: ephemeral(2, 0), happens: func(b *bench) {
 			b.markGhost(0, 0)
 			b.replace(0, 0, "10.1.0.1:6379")

@@ -73,8 +73,10 @@ func keptIdentity(in Input) (string, plan.Verdict) {
 	for _, claim := range in.State.Claims {
 		switch {
 		case claim.Terminating:
-			return "", plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld,
-				Note: fmt.Sprintf("claim %s of an earlier cluster is being deleted; waiting until it is gone", claim.Name)}
+			return "", plan.Verdict{
+				Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld,
+				Note: fmt.Sprintf("claim %s of an earlier cluster is being deleted; waiting until it is gone", claim.Name),
+			}
 		case claim.ClusterID == "":
 			return "", conflict("claim %s bears this cluster's name but no identity; delete it, or give the cluster another name", claim.Name)
 		case claim.Shape != shape:

@@ -50,8 +50,10 @@ func TestNamesFree(t *testing.T) {
 	taken := []string{"blocked NameTaken"}
 	judge(t, namesFree, map[string]row{
 		"all objects are ours": {want: []string{"settled"}},
-		"a Service is somebody else's": {edit: func(in *Input) { in.State.Objects["Service/valkey-prod"] = state.Object{Foreign: true} },
-			want: taken},
+		"a Service is somebody else's": {
+			edit: func(in *Input) { in.State.Objects["Service/valkey-prod"] = state.Object{Foreign: true} },
+			want: taken,
+		},
 		"a ValkeyNode is somebody else's": {edit: func(in *Input) { in.State.Members[0].Record.Foreign = true }, want: taken},
 		"nothing exists yet":              {edit: func(in *Input) { in.State.Objects, in.State.Members = nil, nil }, want: []string{"settled"}},
 	})
@@ -108,14 +110,22 @@ func TestObjectsCurrent(t *testing.T) {
 			"settled Forming", "apply ConfigMap valkey-prod", "apply Secret internal-prod-acl", "apply Service valkey-prod-nodes",
 			"apply Service valkey-prod", "apply PodDisruptionBudget valkey-prod",
 		}},
-		"somebody changed the Service": {edit: func(in *Input) { in.State.Objects["Service/valkey-prod"] = state.Object{Digest: "other"} },
-			want: []string{"settled Forming", "apply Service valkey-prod"}},
-		"a setting was added": {edit: func(in *Input) { in.Spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory": "1gb"} },
-			want: []string{"settled Forming", "apply ConfigMap valkey-prod"}},
-		"a user was added": {edit: func(in *Input) { in.Spec.Users = []v1alpha1.User{{Name: "app", Nopass: true}} },
-			want: []string{"settled Forming", "apply Secret internal-prod-acl"}},
-		"a password was changed": {edit: func(in *Input) { in.State.Passwords[name.UserOperator] = "other" },
-			want: []string{"settled Forming", "apply Secret internal-prod-acl"}},
+		"somebody changed the Service": {
+			edit: func(in *Input) { in.State.Objects["Service/valkey-prod"] = state.Object{Digest: "other"} },
+			want: []string{"settled Forming", "apply Service valkey-prod"},
+		},
+		"a setting was added": {
+			edit: func(in *Input) { in.Spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory": "1gb"} },
+			want: []string{"settled Forming", "apply ConfigMap valkey-prod"},
+		},
+		"a user was added": {
+			edit: func(in *Input) { in.Spec.Users = []v1alpha1.User{{Name: "app", Nopass: true}} },
+			want: []string{"settled Forming", "apply Secret internal-prod-acl"},
+		},
+		"a password was changed": {
+			edit: func(in *Input) { in.State.Passwords[name.UserOperator] = "other" },
+			want: []string{"settled Forming", "apply Secret internal-prod-acl"},
+		},
 	})
 }
 
@@ -143,10 +153,14 @@ func TestTemplatesCurrent(t *testing.T) {
 			"settled", "apply node prod-0-0 as valkey-operator", "apply node prod-0-1 as valkey-operator",
 		}},
 		"a formed cluster is not rolled": {edit: formed, want: []string{"blocked ChangeNotSupported"}},
-		"a new agent image rolls nothing": {edit: func(in *Input) { in.AgentImage = "valkey-operator:v2"; in.State.Status.Formed = true },
-			want: []string{"settled"}},
-		"a new size rolls nothing": {edit: func(in *Input) { in.Spec.Storage.Size = new(resource.MustParse("20Gi")); in.State.Status.Formed = true },
-			want: []string{"settled"}},
+		"a new agent image rolls nothing": {
+			edit: func(in *Input) { in.AgentImage = "valkey-operator:v2"; in.State.Status.Formed = true },
+			want: []string{"settled"},
+		},
+		"a new size rolls nothing": {
+			edit: func(in *Input) { in.Spec.Storage.Size = new(resource.MustParse("20Gi")); in.State.Status.Formed = true },
+			want: []string{"settled"},
+		},
 		"members that are absent or on their way out are not asked": {edit: func(in *Input) {
 			formed(in)
 			in.State.Members[0].Record = nil
@@ -159,10 +173,14 @@ func TestUserPasswordsFound(t *testing.T) {
 	t.Parallel()
 	judge(t, userPasswordsFound, map[string]row{
 		"there are no users": {want: []string{"settled"}},
-		"a Secret is missing": {edit: func(in *Input) { in.State.Users = []state.UserPasswords{{Name: "app", Missing: "Secret app"}} },
-			want: []string{"wait PasswordSecretMissing"}},
-		"all are there": {edit: func(in *Input) { in.State.Users = []state.UserPasswords{{Name: "app", Digests: []string{"d"}}} },
-			want: []string{"settled"}},
+		"a Secret is missing": {
+			edit: func(in *Input) { in.State.Users = []state.UserPasswords{{Name: "app", Missing: "Secret app"}} },
+			want: []string{"wait PasswordSecretMissing"},
+		},
+		"all are there": {
+			edit: func(in *Input) { in.State.Users = []state.UserPasswords{{Name: "app", Digests: []string{"d"}}} },
+			want: []string{"settled"},
+		},
 	})
 }
 

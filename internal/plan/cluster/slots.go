@@ -49,8 +49,10 @@ func slotsAssigned(in Input) plan.Verdict {
 		return ownersAnswer(in, voices)
 	}
 	if !all {
-		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
-			Note: "slots are assigned once every member answers: one that is silent may own them"}
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
+			Note: "slots are assigned once every member answers: one that is silent may own them",
+		}
 	}
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip}
 	for shard := range int(in.Spec.Shards) {
@@ -60,8 +62,10 @@ func slotsAssigned(in Input) plan.Verdict {
 		}
 		to, found := taker(ofShard(voices, shard))
 		if !found {
-			return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
-				Note: fmt.Sprintf("shard %d has no member that could take its slots yet", shard)}
+			return plan.Verdict{
+				Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
+				Note: fmt.Sprintf("shard %d has no member that could take its slots yet", shard),
+			}
 		}
 		verdict.Actions = append(verdict.Actions, plan.AssignSlots{To: to.server(), Slots: free})
 	}
@@ -93,13 +97,17 @@ func ownersAnswer(in Input, voices []voice) plan.Verdict {
 		}
 	}
 	if missing := valkey.AllSlots().Minus(served); !missing.IsEmpty() {
-		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
-			Note: fmt.Sprintf("the owner of slots %s does not answer", missing)}
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
+			Note: fmt.Sprintf("the owner of slots %s does not answer", missing),
+		}
 	}
 	for _, v := range voices {
 		if !v.table.Owned().Equal(valkey.AllSlots()) || !v.Server.Value.Cluster.StateOK {
-			return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip,
-				Note: fmt.Sprintf("node %s has yet to hear of all slots' owners", v.Name)}
+			return plan.Verdict{
+				Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip,
+				Note: fmt.Sprintf("node %s has yet to hear of all slots' owners", v.Name),
+			}
 		}
 	}
 	return settled()

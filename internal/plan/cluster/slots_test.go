@@ -14,22 +14,34 @@ func TestSlotsAssigned(t *testing.T) {
 		"fresh members get their shards' slots, the first of each": {spec: persistent(2, 1), fresh: true, want: []string{
 			"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0", "assign slots 8192-16383 to node prod-1-0",
 		}},
-		"a fresh member is silent: it may own slots": {spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
-			want: []string{"wait SlotsUnassigned"}},
-		"a fresh member's agent is silent: it may be a stranger": {spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).mute = true },
-			want: []string{"wait SlotsUnassigned"}},
-		"what was assigned before a crash is not assigned again": {spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.assign(0, valkey.ShardSlots(2, 0)) },
-			want: []string{"settled SlotsUnassigned", "assign slots 8192-16383 to node prod-1-0"}},
+		"a fresh member is silent: it may own slots": {
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"a fresh member's agent is silent: it may be a stranger": {
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).mute = true },
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"what was assigned before a crash is not assigned again": {
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.assign(0, valkey.ShardSlots(2, 0)) },
+			want: []string{"settled SlotsUnassigned", "assign slots 8192-16383 to node prod-1-0"},
+		},
 		"a primary with slots gets what its shard lacks": {spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
 			b.assign(1, valkey.Slots{{First: 0, Last: 99}})
 		}, want: []string{"settled SlotsUnassigned", "assign slots 100-16383 to node prod-0-1"}},
 		"an owner is dead": {spec: persistent(3, 0), happens: func(b *bench) { b.kill(0, 0, ""); b.advance(30) }, want: []string{"wait SlotsUnassigned"}},
-		"an owner was replaced by a blank server: its slots are not free while anybody knows them taken": {spec: ephemeral(3, 0),
-			happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379"); b.advance(30) }, want: []string{"wait SlotsUnassigned"}},
-		"an owner was replaced and is forgotten": {spec: ephemeral(3, 0), happens: func(b *bench) { b.replaceForgotten() },
-			want: []string{"settled SlotsUnassigned", "assign slots 0-5460 to node prod-0-0"}},
-		"a newcomer has yet to hear who owns what": {spec: ephemeral(3, 1), happens: func(b *bench) { b.replace(0, 1, "10.1.0.1:6379") },
-			want: []string{"wait SlotsUnassigned"}},
+		"an owner was replaced by a blank server: its slots are not free while anybody knows them taken": {
+			spec:    ephemeral(3, 0),
+			happens: func(b *bench) { b.replace(0, 0, "10.1.0.1:6379"); b.advance(30) }, want: []string{"wait SlotsUnassigned"},
+		},
+		"an owner was replaced and is forgotten": {
+			spec: ephemeral(3, 0), happens: func(b *bench) { b.replaceForgotten() },
+			want: []string{"settled SlotsUnassigned", "assign slots 0-5460 to node prod-0-0"},
+		},
+		"a newcomer has yet to hear who owns what": {
+			spec: ephemeral(3, 1), happens: func(b *bench) { b.replace(0, 1, "10.1.0.1:6379") },
+			want: []string{"wait SlotsUnassigned"},
+		},
 		"a shard has only replicas": {spec: ephemeral(1, 1), happens: func(b *bench) {
 			b.edits = append(b.edits, func(in *Input) {
 				for i := range in.State.Members {
@@ -80,8 +92,10 @@ func TestDataPresent(t *testing.T) {
 		"an ephemeral cluster has no data to keep":          {spec: ephemeral(3, 0), happens: loseVolume, want: []string{"settled"}},
 		"a cluster that never formed has no data yet":       {spec: persistent(3, 0), happens: func(b *bench) { b.formed = false; loseVolume(b) }, want: []string{"settled"}},
 		"somebody is silent, who may have the data":         {spec: persistent(3, 0), happens: func(b *bench) { loseVolume(b); b.at(1, 0).server.Silence(true) }, want: []string{"settled"}},
-		"a replica has it, and takes over": {spec: persistent(1, 1), happens: func(b *bench) { b.servers.Settle(); loseVolume(b) },
-			want: []string{"settled"}},
+		"a replica has it, and takes over": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.servers.Settle(); loseVolume(b) },
+			want: []string{"settled"},
+		},
 	})
 }
 
@@ -90,8 +104,10 @@ func TestReplicasAttached(t *testing.T) {
 	play(t, replicasAttached, map[string]scene{
 		"everybody follows the primary of its shard": {spec: persistent(3, 1), want: []string{"settled"}},
 		"a cluster without replicas":                 {spec: persistent(3, 0), want: []string{"settled"}},
-		"members that have not met their primary wait": {spec: persistent(1, 1), fresh: true, happens: func(b *bench) { b.assign(0, valkey.AllSlots()) },
-			want: []string{"wait ReplicasAttaching"}},
+		"members that have not met their primary wait": {
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) { b.assign(0, valkey.AllSlots()) },
+			want: []string{"wait ReplicasAttaching"},
+		},
 		"a blank member that knows its primary": {spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
 			b.assign(0, valkey.AllSlots())
 			b.meet(0, 1)
@@ -102,8 +118,10 @@ func TestReplicasAttached(t *testing.T) {
 			b.command(1, func(server valkey.Server) error { return server.Replicate(b.context(), other) })
 		}, want: []string{"settled ReplicasAttaching", "attach node prod-0-1 as replica of prod-0-0"}},
 		"a replica that syncs": {spec: persistent(1, 1), happens: func(b *bench) { b.unsynced(0, 1) }, want: []string{"wait ReplicasAttaching"}},
-		"a shard whose primary is away": {spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, "") },
-			want: []string{"wait ReplicasAttaching"}},
+		"a shard whose primary is away": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, "") },
+			want: []string{"wait ReplicasAttaching"},
+		},
 		"another shard's primary is away: others are attached all the same": {spec: ephemeral(3, 1), happens: func(b *bench) {
 			b.kill(2, 0, "")
 			b.replace(0, 1, "10.1.0.1:6379")

@@ -57,10 +57,14 @@ func TestSizesCurrent(t *testing.T) {
 		"a larger size goes to all":      {edit: sized("20Gi"), want: both},
 		"a smaller size goes to nobody":  {edit: sized("5Gi"), want: []string{"settled"}},
 		"the same size, written in bits": {edit: sized("10240Mi"), want: []string{"settled"}},
-		"another retention goes to all": {edit: func(in *Input) { in.Spec.Storage.Retention.WhenDeleted = v1alpha1.RetentionDelete },
-			want: both},
-		"a node that was made without its half": {edit: func(in *Input) { in.State.Members[1].Record.Spec.Storage.Size = nil },
-			want: []string{"settled VolumeExpanding", "apply node prod-0-1 as valkey-operator-storage"}},
+		"another retention goes to all": {
+			edit: func(in *Input) { in.Spec.Storage.Retention.WhenDeleted = v1alpha1.RetentionDelete },
+			want: both,
+		},
+		"a node that was made without its half": {
+			edit: func(in *Input) { in.State.Members[1].Record.Spec.Storage.Size = nil },
+			want: []string{"settled VolumeExpanding", "apply node prod-0-1 as valkey-operator-storage"},
+		},
 		"a node that does not exist or is on its way out": {edit: func(in *Input) {
 			sized("20Gi")(in)
 			in.State.Members[0].Record = nil

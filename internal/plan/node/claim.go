@@ -21,8 +21,10 @@ func claimExists(in Input) plan.Verdict {
 	}
 	if in.Spec.Storage.Size == nil {
 		// The node's two halves are written one after the other.
-		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonVolumesPending, Look: plan.LookWorld,
-			Note: fmt.Sprintf("claim %s is made as soon as its size is known", in.Spec.Storage.ClaimName)}
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonVolumesPending, Look: plan.LookWorld,
+			Note: fmt.Sprintf("claim %s is made as soon as its size is known", in.Spec.Storage.ClaimName),
+		}
 	}
 	if verdict, refused := refusedLately(in, in.desired()); refused {
 		return verdict

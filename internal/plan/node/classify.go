@@ -156,8 +156,10 @@ func satisfied(e Evidence) (Standing, bool) {
 	if !enough(e) {
 		return Standing{}, false
 	}
-	standing := Standing{Phase: v1alpha1.StorageSatisfied, Reason: v1alpha1.ReasonVolumesBound,
-		Note: fmt.Sprintf("claim %s has %s", e.Claim.Name, e.Claim.Capacity.String())}
+	standing := Standing{
+		Phase: v1alpha1.StorageSatisfied, Reason: v1alpha1.ReasonVolumesBound,
+		Note: fmt.Sprintf("claim %s has %s", e.Claim.Name, e.Claim.Capacity.String()),
+	}
 	// Drivers round up, so capacity alone says nothing of a wish to shrink.
 	if e.Claim.Requested.Cmp(e.Desired) > 0 {
 		standing.Reason = v1alpha1.ReasonVolumeShrinkRefused
@@ -171,9 +173,11 @@ func infeasible(e Evidence) (Standing, bool) {
 	claim := *e.Claim
 	switch {
 	case infeasibleController(claim):
-		standing := Standing{Phase: v1alpha1.StorageInfeasibleController, Hold: plan.Blocked, Reason: v1alpha1.ReasonExpansionInfeasible,
+		standing := Standing{
+			Phase: v1alpha1.StorageInfeasibleController, Hold: plan.Blocked, Reason: v1alpha1.ReasonExpansionInfeasible,
 			Note: fmt.Sprintf("claim %s: the driver of its volume cannot give %s%s; set spec.storage.size to a size that it can give",
-				claim.Name, claim.Requested.String(), quoted(claim, corev1.PersistentVolumeClaimControllerResizeError))}
+				claim.Name, claim.Requested.String(), quoted(claim, corev1.PersistentVolumeClaimControllerResizeError)),
+		}
 		if !claim.Requested.Equal(e.Desired) {
 			// Another wish than the impossible one, and still above the
 			// capacity: Kubernetes lets an infeasible request be lowered.
@@ -183,9 +187,11 @@ func infeasible(e Evidence) (Standing, bool) {
 		}
 		return standing, true
 	case claim.ResizeStatus == resizeNodeInfeasible || claim.ResizeStatus == resizeNodeFailed:
-		return Standing{Phase: v1alpha1.StorageInfeasibleNode, Hold: plan.Blocked, Reason: v1alpha1.ReasonExpansionInfeasible,
+		return Standing{
+			Phase: v1alpha1.StorageInfeasibleNode, Hold: plan.Blocked, Reason: v1alpha1.ReasonExpansionInfeasible,
 			Note: fmt.Sprintf("claim %s: its volume has grown, but its file system cannot be grown on the worker%s; a smaller size does not help: delete the pod to mount the volume anew, or rebuild the member on a new volume",
-				claim.Name, quoted(claim, corev1.PersistentVolumeClaimNodeResizeError))}, true
+				claim.Name, quoted(claim, corev1.PersistentVolumeClaimNodeResizeError)),
+		}, true
 	}
 	return Standing{}, false
 }
@@ -197,8 +203,10 @@ func offline(e Evidence) (Standing, bool) {
 	if !failed || !strings.Contains(failure.Message, "FailedPrecondition") {
 		return Standing{}, false
 	}
-	standing := Standing{Phase: v1alpha1.StorageOfflineRequired, Hold: plan.Blocked, Reason: v1alpha1.ReasonOfflineExpansionRequired,
-		Note: fmt.Sprintf("claim %s: its driver grows a volume only while no pod uses it (it said: %s); the volume keeps its size while the member runs", e.Claim.Name, failure.Message)}
+	standing := Standing{
+		Phase: v1alpha1.StorageOfflineRequired, Hold: plan.Blocked, Reason: v1alpha1.ReasonOfflineExpansionRequired,
+		Note: fmt.Sprintf("claim %s: its driver grows a volume only while no pod uses it (it said: %s); the volume keeps its size while the member runs", e.Claim.Name, failure.Message),
+	}
 	return askIfSmaller(e, standing), true
 }
 
@@ -229,8 +237,10 @@ func retrying(e Evidence) (Standing, bool) {
 	if !failed {
 		return Standing{}, false
 	}
-	standing := Standing{Phase: v1alpha1.StorageRetrying, Hold: plan.Wait, Reason: v1alpha1.ReasonExpansionRetrying, Look: plan.LookWorld,
-		Note: fmt.Sprintf("claim %s: growing failed and is being repeated: %s", e.Claim.Name, failure.Message)}
+	standing := Standing{
+		Phase: v1alpha1.StorageRetrying, Hold: plan.Wait, Reason: v1alpha1.ReasonExpansionRetrying, Look: plan.LookWorld,
+		Note: fmt.Sprintf("claim %s: growing failed and is being repeated: %s", e.Claim.Name, failure.Message),
+	}
 	if stalled(e, failure.Since) {
 		standing.Reason = v1alpha1.ReasonExpansionStalled
 		standing.Note = fmt.Sprintf("claim %s: growing has failed for more than %s: %s", e.Claim.Name, stallPatience, failure.Message)
@@ -250,8 +260,10 @@ func requesting(e Evidence) (Standing, bool) {
 // driver is at work, whether it says so yet or not.
 func controllerResizing(e Evidence) Standing {
 	claim := *e.Claim
-	standing := Standing{Phase: v1alpha1.StorageControllerResizing, Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookWorld,
-		Note: fmt.Sprintf("claim %s: the volume grows from %s to %s", claim.Name, claim.Capacity.String(), claim.Requested.String())}
+	standing := Standing{
+		Phase: v1alpha1.StorageControllerResizing, Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookWorld,
+		Note: fmt.Sprintf("claim %s: the volume grows from %s to %s", claim.Name, claim.Capacity.String(), claim.Requested.String()),
+	}
 	resizing, is := claim.Is(corev1.PersistentVolumeClaimResizing)
 	if stalled(e, resizing.Since) {
 		standing.Reason = v1alpha1.ReasonExpansionStalled
