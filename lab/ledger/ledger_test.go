@@ -105,8 +105,8 @@ func TestGapIsTheLongest(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(0, 0)
 	g := Gap{last: start}
-	for _, at := range []time.Duration{1, 4, 5} {
-		g.success(start.Add(at*time.Second), start)
+	for _, at := range []time.Duration{time.Second, 4 * time.Second, 5 * time.Second} {
+		g.success(start.Add(at), start)
 	}
 	if g.Seconds != 3 || g.EndedAt != 4 {
 		t.Errorf("longest gap %v s ended at %v s, want 3 and 4", g.Seconds, g.EndedAt)

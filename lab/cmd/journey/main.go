@@ -64,6 +64,7 @@ cluster needs --operator-image and --ledger-image that it can pull.`,
 	flags.StringVar(&s.ledger, "ledger-program", "", "static program of the ledger (ledger in the lab's bin)")
 	flags.StringVar(&s.source, "source", "", "the operator's source, with config/ in it (found upwards from here)")
 	flags.BoolVar(&s.installed, "installed", false, "use the operator that is installed, do not apply config/default")
+	root.SetOut(os.Stdout)
 	root.AddCommand(demoCommand(s), runCommand(s), benchCommand(s), listCommand())
 	return root
 }
@@ -140,7 +141,7 @@ func listCommand() *cobra.Command {
 				if j.Needs != "" {
 					needs = fmt.Sprintf(" (needs %s)", j.Needs)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%-4s  %-26s %s%s\n", j.Tier, j.Name, j.Story, needs)
+				cmd.Printf("%-4s  %-26s %s%s\n", j.Tier, j.Name, j.Story, needs)
 			}
 		},
 	}
@@ -185,7 +186,7 @@ func (s *settings) install(ctx context.Context, w *stage.World) error {
 	if s.installed {
 		return nil
 	}
-	fmt.Fprintf(w.Out, "installing the operator from config/default with image %s\n", w.Images.Operator)
+	w.Print("installing the operator from config/default with image %s\n", w.Images.Operator)
 	return w.InstallOperator(ctx, w.Images.Operator)
 }
 

@@ -103,10 +103,13 @@ func (p *play) bareSet(i int) *appsv1.StatefulSet {
 	}
 	server := corev1.Container{
 		Name: "server", Image: image,
-		Command: []string{"valkey-server", "--dir", "/data", "--cluster-enabled", "yes",
-			"--protected-mode", "no", "--appendonly", "yes"},
+		Command: []string{
+			"valkey-server", "--dir", "/data", "--cluster-enabled", "yes",
+			"--protected-mode", "no", "--appendonly", "yes",
+		},
 		ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
-			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(6379)}}},
+			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(6379)},
+		}},
 		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
 	}
 	return &appsv1.StatefulSet{
@@ -117,7 +120,8 @@ func (p *play) bareSet(i int) *appsv1.StatefulSet {
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
 			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 				WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
-				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType},
+				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+			},
 		},
 	}
 }

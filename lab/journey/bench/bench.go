@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -59,6 +58,7 @@ type times struct {
 func (b Bench) Run(ctx context.Context, w *stage.World) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	//nolint:contextcheck // a stage has its context with it
 	failure := w.Play(ctx, stage.Scene{Name: "bench"}, func(s *stage.Stage) {
 		p := &play{Stage: s, Bench: b}
 		for i := range b.Runs {
@@ -67,7 +67,7 @@ func (b Bench) Run(ctx context.Context, w *stage.World) error {
 			s.Say("run %d of %d: the operator", i+1, b.Runs)
 			p.ours(i == b.Runs-1)
 		}
-		p.report(s.Out)
+		p.report()
 	})
 	if failure != "" {
 		return errors.New(failure)
@@ -164,7 +164,7 @@ type figure struct {
 	name, ours, floor, ratio, target, peer string
 }
 
-func (p *play) report(out io.Writer) {
+func (p *play) report() {
 	t := p.times
 	create, bare := median(t.create), median(t.bareCreate)
 	rows := []figure{
@@ -181,11 +181,11 @@ func (p *play) report(out io.Writer) {
 		rows = append(rows, c.rows()...)
 	}
 	rows = append(rows, figure{"agent, resident memory", fmt.Sprintf("%.1f MiB", p.agent), "", "", "20 MiB", ""})
-	fmt.Fprintln(out)
+	p.Print("\n")
 	for _, r := range rows {
-		fmt.Fprintf(out, "%-44s %12s %10s %7s %8s %10s\n", r.name, r.ours, r.floor, r.ratio, r.target, r.peer)
+		p.Print("%-44s %12s %10s %7s %8s %10s\n", r.name, r.ours, r.floor, r.ratio, r.target, r.peer)
 	}
-	fmt.Fprintf(out, "\nSeconds are medians of %d run(s) on this machine; targets and the peer's figures are ratios to bare where there is one.\n", p.Runs)
+	p.Print("\nSeconds are medians of %d run(s) on this machine; targets and the peer's figures are ratios to bare where there is one.\n", p.Runs)
 }
 
 func ratio(name string, ours, floor float64, target, peer string) figure {

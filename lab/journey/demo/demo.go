@@ -62,6 +62,7 @@ func Run(ctx context.Context, w *stage.World, install func(context.Context) erro
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	start := time.Now()
+	//nolint:contextcheck // a stage has its context with it
 	failure := w.Play(ctx, stage.Scene{Name: "demo", Namespace: Namespace, Keep: true}, func(s *stage.Stage) {
 		p := &play{Stage: s}
 		p.operator(install)
@@ -77,7 +78,7 @@ func Run(ctx context.Context, w *stage.World, install func(context.Context) erro
 	return nil
 }
 
-func (p *play) chapter(n int, title string) { fmt.Fprintf(p.Out, "\n%d. %s\n", n, title) }
+func (p *play) chapter(n int, title string) { p.Print("\n%d. %s\n", n, title) }
 
 func (p *play) operator(install func(context.Context) error) {
 	p.chapter(1, "A Kubernetes cluster, and the operator from config/default")
@@ -100,7 +101,7 @@ func (p *play) create() {
 	p.awaitReady()
 	p.numbers.ready = time.Since(begin)
 	p.Say("three shards with a replica each are Ready after %.1f s", p.numbers.ready.Seconds())
-	fmt.Fprintln(p.Out, indent(p.Kubectl("get", "valkeyclusters,valkeynodes")))
+	p.Print("%s\n", indent(p.Kubectl("get", "valkeyclusters,valkeynodes")))
 }
 
 // awaitReady shows pods and state until the cluster is Ready and its servers agree.
@@ -113,7 +114,7 @@ func (p *play) awaitReady() {
 				ready++
 			}
 		}
-		line := fmt.Sprintf("pods ready %d/%d  shards ready %d/3  %s", ready, p.cluster.Members(), got.Status.ReadyShards, got.Status.Reason)
+		line := fmt.Sprintf("pods %d/%d  shards %d/3  %s", ready, p.cluster.Members(), got.Status.ReadyShards, got.Status.Reason)
 		live.Show([]string{stage.Bar(float64(ready)/float64(p.cluster.Members())) + "  " + line}, line)
 		return got.Ready() && ready == p.cluster.Members(), got.Brief()
 	})
@@ -126,10 +127,13 @@ func (p *play) load() {
 }
 
 func (p *play) progress(what string) func(percent int) {
-	live := stage.NewLive(p.Out)
+	live, line := stage.NewLive(p.Out), ""
 	return func(percent int) {
-		line := fmt.Sprintf("%s %3d %%", what, percent)
-		live.Show([]string{stage.Bar(float64(percent)/100) + "  " + line}, line)
+		now := fmt.Sprintf("%s %3d %%", what, percent)
+		if percent%50 == 0 {
+			line = now // ten lines would be noise in a log
+		}
+		live.Show([]string{stage.Bar(float64(percent)/100) + "  " + now}, line)
 	}
 }
 
@@ -197,9 +201,7 @@ func (p *play) grow() {
 	writer.NothingNoticed(p.numbers.writer)
 	p.expectUntouched(untouched)
 	p.numbers.found = p.cluster.Verify(keys, nil).Found
-	for _, line := range strings.Split(strings.TrimSpace(p.Shell(`kubectl get events --sort-by='.lastTimestamp' | grep VolumeExpan || true`)), "\n") {
-		fmt.Fprintln(p.Out, "           "+line)
-	}
+	p.Print("%s\n", indent(p.Shell(`kubectl get events --sort-by='.lastTimestamp' | grep VolumeExpan | cut -c1-150`)))
 }
 
 // awaitGrown shows a bar for each volume until the cluster says VolumeExpanded.
@@ -210,7 +212,7 @@ func (p *play) awaitGrown() {
 		var block, line []string
 		for _, v := range got.Status.Storage.Volumes {
 			share := float64(v.Capacity.Value()) / float64(got.Status.Storage.RequestedSize.Value())
-			block = append(block, fmt.Sprintf("%-32s %s %6s  %s", v.Claim, stage.Bar(share), v.Capacity.String(), v.Phase))
+			block = append(block, fmt.Sprintf("%-18s %s %6s  %s", v.Node, stage.Bar(share), v.Capacity.String(), v.Phase))
 			line = append(line, v.Capacity.String())
 		}
 		live.Show(block, "volumes "+strings.Join(line, " "))
@@ -224,7 +226,7 @@ func (p *play) awaitGrown() {
 func (p *play) df(pod string) []string {
 	out := p.Kubectl("exec", pod, "-c", contract.ServerContainer, "--", "df", "-h", "/data")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	fmt.Fprintln(p.Out, indent("$ kubectl exec "+pod+" -- df -h /data\n"+out))
+	p.Print("%s\n", indent("$ kubectl exec "+pod+" -- df -h /data\n"+out))
 	fields := strings.Fields(lines[len(lines)-1])
 	p.Expect(len(fields) >= 4, "df says %q", out)
 	return fields
@@ -256,7 +258,7 @@ The cluster is still there. Try:
 
 func (p *play) summary(total time.Duration) {
 	n := p.numbers
-	fmt.Fprintf(p.Out, "\nSummary\n")
+	p.Print("\nSummary\n")
 	for _, row := range [][2]string{
 		{"cluster of 6 Ready", fmt.Sprintf("%.1f s", n.ready.Seconds())},
 		{"keys written, acknowledged, read back", fmt.Sprintf("%d, %d, %d", n.loaded.Keys, n.loaded.Acked, n.found)},
@@ -270,11 +272,11 @@ func (p *play) summary(total time.Duration) {
 		{"Ready while growing", fmt.Sprintf("True in all %d versions of the status", n.readyVersions)},
 		{"in all", fmt.Sprintf("%.0f s", total.Seconds())},
 	} {
-		fmt.Fprintf(p.Out, "  %-40s %s\n", row[0], row[1])
+		p.Print("  %-40s %s\n", row[0], row[1])
 	}
 	shell := ""
 	if p.Lab != "" {
 		shell = "eval \"$(make -s lab-env)\"; "
 	}
-	fmt.Fprintf(p.Out, farewell, shell, Namespace)
+	p.Print(farewell, shell, Namespace)
 }

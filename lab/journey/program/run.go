@@ -7,7 +7,6 @@ package program
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -66,12 +65,12 @@ func (p Program) Run(ctx context.Context, chosen []stories.Journey) (failed int,
 		if ctx.Err() != nil {
 			break
 		}
-		fmt.Fprintf(p.World.Out, "\n== %d/%d %s\n   %s\n", i+1, len(possible), j.Name, j.Story)
+		p.World.Print("\n== %d/%d %s\n   %s\n", i+1, len(possible), j.Name, j.Story)
 		r := p.play(ctx, j)
 		results = append(results, r)
-		fmt.Fprintf(p.World.Out, "-- %s %s in %.0f s\n", j.Name, verdict(r.failure), r.took.Seconds())
+		p.World.Print("-- %s %s in %.0f s\n", j.Name, verdict(r.failure), r.took.Seconds())
 	}
-	failed = summary(p.World.Out, results, time.Since(begin))
+	failed = summary(p.World, results, time.Since(begin))
 	if len(results) < len(possible) {
 		return failed, fmt.Errorf("interrupted: %d journeys were not begun", len(possible)-len(results))
 	}
@@ -96,9 +95,9 @@ func (p Program) possible(ctx context.Context, chosen []stories.Journey) ([]stor
 	for _, j := range chosen {
 		switch {
 		case !j.Needs.Met(p.World):
-			fmt.Fprintf(p.World.Out, "not on this cluster: %s needs %s\n", j.Name, j.Needs)
+			p.World.Print("not on this cluster: %s needs %s\n", j.Name, j.Needs)
 		case j.Workers > len(workers.Items):
-			fmt.Fprintf(p.World.Out, "not on this cluster: %s needs %d workers, there are %d\n", j.Name, j.Workers, len(workers.Items))
+			p.World.Print("not on this cluster: %s needs %d workers, there are %d\n", j.Name, j.Workers, len(workers.Items))
 		default:
 			possible = append(possible, j)
 		}
@@ -113,15 +112,15 @@ func verdict(failure string) string {
 	return "FAILED"
 }
 
-func summary(out io.Writer, results []result, took time.Duration) (failed int) {
-	fmt.Fprintf(out, "\n%s\n", strings.Repeat("=", 60))
+func summary(w *stage.World, results []result, took time.Duration) (failed int) {
+	w.Print("\n%s\n", strings.Repeat("=", 60))
 	for _, r := range results {
-		fmt.Fprintf(out, "%-7s %5.0f s  %s\n", verdict(r.failure), r.took.Seconds(), r.name)
+		w.Print("%-7s %5.0f s  %s\n", verdict(r.failure), r.took.Seconds(), r.name)
 		if r.failure != "" {
 			failed++
-			fmt.Fprintf(out, "                 %s\n", r.failure)
+			w.Print("                 %s\n", r.failure)
 		}
 	}
-	fmt.Fprintf(out, "in %.0f s\n%d passed, %d failed\n", took.Seconds(), len(results)-failed, failed)
+	w.Print("in %.0f s\n%d passed, %d failed\n", took.Seconds(), len(results)-failed, failed)
 	return failed
 }

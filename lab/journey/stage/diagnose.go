@@ -12,9 +12,8 @@ import (
 )
 
 // diagnose writes all that helps to see why a journey failed. It never fails.
-func (s *Stage) diagnose() {
-	// The journey's time may be over; its scene is still there.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), time.Minute)
+func (s *Stage) diagnose(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	s.Say("what there is to see:")
 	for _, look := range [][]string{
@@ -37,9 +36,9 @@ func (s *Stage) show(ctx context.Context, namespace string, args ...string) {
 	if err != nil {
 		text += err.Error()
 	}
-	fmt.Fprintf(s.Out, "    $ kubectl %s\n", strings.Join(args, " "))
+	s.Print("    $ kubectl %s\n", strings.Join(args, " "))
 	for line := range strings.Lines(strings.TrimSpace(text)) {
-		fmt.Fprintf(s.Out, "    | %s\n", strings.TrimRight(line, "\n"))
+		s.Print("    | %s\n", strings.TrimRight(line, "\n"))
 	}
 }
 
@@ -47,7 +46,7 @@ func (s *Stage) show(ctx context.Context, namespace string, args ...string) {
 func (s *Stage) showServers(ctx context.Context) {
 	pods, err := s.Typed.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=valkey"})
 	if err != nil {
-		fmt.Fprintf(s.Out, "    listing pods: %v\n", err)
+		s.Print("    listing pods: %v\n", err)
 		return
 	}
 	for _, p := range pods.Items {

@@ -29,7 +29,8 @@ func (c *Cluster) Follow() *Follower {
 	got, err := c.Dynamic.Resource(contract.Clusters).Namespace(c.Namespace).Get(ctx, c.Spec.Name, metav1.GetOptions{})
 	c.NoError(err, "reading the cluster")
 	w, err := c.Dynamic.Resource(contract.Clusters).Namespace(c.Namespace).Watch(ctx, metav1.ListOptions{
-		FieldSelector: "metadata.name=" + c.Spec.Name, ResourceVersion: got.GetResourceVersion()})
+		FieldSelector: "metadata.name=" + c.Spec.Name, ResourceVersion: got.GetResourceVersion(),
+	})
 	c.NoError(err, "watching the cluster")
 	f := &Follower{cluster: c, stop: stop, done: make(chan struct{})}
 	f.record(got)

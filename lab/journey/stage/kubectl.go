@@ -40,7 +40,7 @@ func (w *World) kubectlIn(ctx context.Context, namespace, input string, args ...
 	if namespace != "" {
 		args = append([]string{"--namespace", namespace}, args...)
 	}
-	c := exec.CommandContext(ctx, w.kubectl, append([]string{"--kubeconfig", w.kubeconfig}, args...)...)
+	c := exec.CommandContext(ctx, w.kubectl, append([]string{"--kubeconfig", w.kubeconfig}, args...)...) //nolint:gosec // the stories write the arguments
 	return run(c, input)
 }
 
@@ -62,7 +62,7 @@ func (s *Stage) Shell(line string) string {
 	if s.scratch == "" {
 		s.prepareShell()
 	}
-	c := exec.CommandContext(s.ctx, "bash", "-c", "set -eo pipefail\n"+line)
+	c := exec.CommandContext(s.ctx, "bash", "-c", "set -eo pipefail\n"+line) //nolint:gosec // the stories write the line
 	c.Env = append(c.Environ(), "DIR="+s.scratch, "PATH="+s.scratch+":"+os.Getenv("PATH"), "KUBECONFIG="+s.kubeconfig)
 	out, err := run(c, "")
 	s.NoError(err, line)
@@ -93,6 +93,6 @@ func (s *Stage) LabCommand(args ...string) {
 }
 
 func (w *World) lab(ctx context.Context, args ...string) (string, error) {
-	out, err := run(exec.CommandContext(ctx, w.Lab, args...), "")
+	out, err := run(exec.CommandContext(ctx, w.Lab, args...), "") //nolint:gosec // the stories write the arguments
 	return out.Out, err
 }

@@ -32,20 +32,20 @@ func isTerminal(out io.Writer) bool {
 // Show replaces the block by another on a terminal, and writes the line in a
 // log if it has changed.
 func (l *Live) Show(block []string, line string) {
-	if !l.terminal {
-		if line != l.last {
-			l.last = line
-			fmt.Fprintf(l.out, "           %s\n", line)
+	text := ""
+	if l.terminal {
+		if l.lines > 0 {
+			text = fmt.Sprintf("\033[%dA", l.lines) // up to the block's first line
 		}
-		return
+		for _, b := range block {
+			text += "\033[2K           " + b + "\n" // over what stood there
+		}
+		l.lines = len(block)
+	} else if line != l.last {
+		l.last = line
+		text = "           " + line + "\n"
 	}
-	if l.lines > 0 {
-		fmt.Fprintf(l.out, "\033[%dA", l.lines) // up to the block's first line
-	}
-	for _, b := range block {
-		fmt.Fprintf(l.out, "\033[2K           %s\n", b) // over what stood there
-	}
-	l.lines = len(block)
+	_, _ = io.WriteString(l.out, text)
 }
 
 // Bar is a share of a whole, in twenty steps.

@@ -96,18 +96,22 @@ func (s *Stage) dropSchemas(ctx context.Context) error {
 func schemaName(verb string) string { return "journey-" + verb }
 
 func flowSchema(verb, namespace, account string, order int) *flowv1.FlowSchema {
-	rule := flowv1.ResourcePolicyRule{Verbs: []string{verb}, APIGroups: []string{"*"}, Resources: []string{"*"},
-		ClusterScope: true, Namespaces: []string{"*"}}
+	rule := flowv1.ResourcePolicyRule{
+		Verbs: []string{verb}, APIGroups: []string{"*"}, Resources: []string{"*"},
+		ClusterScope: true, Namespaces: []string{"*"},
+	}
 	if verb == "leases" {
 		rule.Verbs, rule.APIGroups, rule.Resources = []string{"*"}, []string{"coordination.k8s.io"}, []string{"leases"}
 	}
-	subject := flowv1.Subject{Kind: flowv1.SubjectKindServiceAccount,
-		ServiceAccount: &flowv1.ServiceAccountSubject{Namespace: namespace, Name: account}}
+	subject := flowv1.Subject{
+		Kind:           flowv1.SubjectKindServiceAccount,
+		ServiceAccount: &flowv1.ServiceAccountSubject{Namespace: namespace, Name: account},
+	}
 	return &flowv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: schemaName(verb)},
 		Spec: flowv1.FlowSchemaSpec{
 			PriorityLevelConfiguration: flowv1.PriorityLevelConfigurationReference{Name: "workload-low"},
-			MatchingPrecedence:         int32(400 + order), //nolint:gosec // eight verbs
+			MatchingPrecedence:         int32(400 + order),
 			DistinguisherMethod:        &flowv1.FlowDistinguisherMethod{Type: flowv1.FlowDistinguisherMethodByUserType},
 			Rules:                      []flowv1.PolicyRulesWithSubjects{{Subjects: []flowv1.Subject{subject}, ResourceRules: []flowv1.ResourcePolicyRule{rule}}},
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +49,8 @@ func (w *World) Play(ctx context.Context, scene Scene, story Story) (failure str
 	s := &Stage{World: w, Name: scene.Name, Namespace: or(scene.Namespace, "journey-"+scene.Name), ctx: ctx, start: time.Now()}
 	s.perform(func() { s.enter(); story(s) })
 	if s.failure != "" {
-		s.diagnose()
+		// The journey's time may be over; its scene is still there.
+		s.diagnose(context.WithoutCancel(ctx))
 	}
 	if !scene.Keep && (!scene.KeepFailed || s.failure == "") {
 		s.leave(context.WithoutCancel(ctx))
@@ -76,9 +78,9 @@ func (s *Stage) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupWithin)
 	defer cancel()
 	s.ctx = ctx
-	for i := len(s.cleanups) - 1; i >= 0; i-- {
+	for _, undo := range slices.Backward(s.cleanups) {
 		s.perform(func() {
-			if err := s.cleanups[i](ctx); err != nil {
+			if err := undo(ctx); err != nil {
 				s.note("cleaning up: " + err.Error())
 			}
 		})
@@ -96,7 +98,7 @@ func (s *Stage) Say(format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.Out, "  %6.1fs  %s\n", time.Since(s.start).Seconds(), text)
+	s.Print("  %6.1fs  %s\n", time.Since(s.start).Seconds(), text)
 }
 
 // Fail ends the journey. It must be called from the story's own goroutine.

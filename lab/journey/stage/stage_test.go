@@ -143,8 +143,10 @@ func TestManifest(t *testing.T) {
 			"spec:\n  shards: 1\n  replicas: 0\n  image: valkey/valkey:9.1\n",
 		},
 		"persistent with everything": {
-			Spec{Name: "a", Shards: 3, Replicas: 1, Size: "64Mi", Class: "slow", WorkloadType: "Deployment", Image: "i",
-				More: "  volumePermissions: true\n", MoreStorage: "    retention: {whenDeleted: Delete}\n"},
+			Spec{
+				Name: "a", Shards: 3, Replicas: 1, Size: "64Mi", Class: "slow", WorkloadType: "Deployment", Image: "i",
+				More: "  volumePermissions: true\n", MoreStorage: "    retention: {whenDeleted: Delete}\n",
+			},
 			"spec:\n  shards: 3\n  replicas: 1\n  image: i\n  workloadType: Deployment\n  storage:\n    enabled: true\n" +
 				"    size: 64Mi\n    storageClassName: slow\n    retention: {whenDeleted: Delete}\n  volumePermissions: true\n",
 		},

@@ -97,5 +97,8 @@ func findKubectl(bin string) (string, error) {
 	return path, nil
 }
 
+// Print writes to the narration. Nothing can be done about one that cannot be written.
+func (w *World) Print(format string, args ...any) { _, _ = fmt.Fprintf(w.Out, format, args...) }
+
 // seconds formats a duration for a narration.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -3,6 +3,7 @@ package stage
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,12 +75,14 @@ func lastLine(text string) string {
 
 // Brief is a report in one line.
 func Brief(r ledger.Report) string {
-	s := fmt.Sprintf("%d writes acknowledged, %d errors, %d lost, %d stale, %d undone, longest stall of a shard %.2f s",
+	text := fmt.Sprintf("%d writes acknowledged, %d errors, %d lost, %d stale, %d undone, longest stall of a shard %.2f s",
 		r.Acked, r.Errors, r.Lost, r.Stale, r.Undone, LongestStall(r))
+	kinds := make([]string, 0, len(r.ErrorKinds))
 	for kind, n := range r.ErrorKinds {
-		s += fmt.Sprintf(", %s %d", kind, n)
+		kinds = append(kinds, fmt.Sprintf(", %s %d", kind, n))
 	}
-	return s
+	slices.Sort(kinds)
+	return text + strings.Join(kinds, "")
 }
 
 // LongestStall is the longest time that any shard took no write, in seconds.

@@ -2,6 +2,7 @@ package stories
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -160,7 +161,7 @@ func awaitReplaced(c *stage.Cluster, before stage.Members, members ...string) {
 		replaced := 0
 		for _, p := range c.Pods() {
 			m := p.Labels["valkey.io/shard-index"] + "-" + p.Labels["valkey.io/node-index"]
-			if contains(members, m) && p.DeletionTimestamp == nil && string(p.UID) != uids[m] && running(&p) {
+			if slices.Contains(members, m) && p.DeletionTimestamp == nil && string(p.UID) != uids[m] && running(&p) {
 				replaced++
 			}
 		}
@@ -178,12 +179,3 @@ func awaitAllReplaced(c *stage.Cluster, before stage.Members) {
 }
 
 func running(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
-}

@@ -56,8 +56,10 @@ func settled(s *stage.Stage) {
 
 func users(s *stage.Stage) {
 	s.Apply("apiVersion: v1\nkind: Secret\nmetadata: {name: app-passwords}\nstringData: {app: first-password}\n")
-	c := s.Create(stage.Spec{Name: "guarded", Shards: 1, Replicas: 1, Size: "64Mi",
-		More: "  users:\n  - name: app\n    passwordSecret: {name: app-passwords}\n    permissions: \"~* &* +@all\"\n"})
+	c := s.Create(stage.Spec{
+		Name: "guarded", Shards: 1, Replicas: 1, Size: "64Mi",
+		More: "  users:\n  - name: app\n    passwordSecret: {name: app-passwords}\n    permissions: \"~* &* +@all\"\n",
+	})
 	c.AwaitReady()
 	c.AwaitCondition("ConfigurationWarning", metav1.ConditionTrue, "DefaultUserOpen", readyLimit)
 	open, before := *c, c.Snapshot()
