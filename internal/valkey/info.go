@@ -61,6 +61,9 @@ type PrimaryLink struct {
 	SyncInProgress bool   `json:"syncInProgress"`
 	// LastIOSeconds is the time since the primary was last heard, -1 while the link is down.
 	LastIOSeconds int64 `json:"lastIOSeconds"`
+	// DownSeconds is the time since the link went down, -1 when it has not been
+	// up since the server's start, 0 while it is up.
+	DownSeconds int64 `json:"downSeconds"`
 }
 
 // ReplicaLink is a server's view of one replica that is connected to it.
@@ -230,6 +233,7 @@ func (f *infoFields) replication() ReplicationInfo {
 			Up:             f.is("master_link_status", "up"),
 			SyncInProgress: f.is("master_sync_in_progress", "1"),
 			LastIOSeconds:  f.number("master_last_io_seconds_ago"),
+			DownSeconds:    f.number("master_link_down_since_seconds"), // told while it is down
 		}
 	}
 	for i := range f.number("connected_slaves") {

@@ -76,13 +76,17 @@ func (in Input) build() build.Cluster {
 func (in Input) formed() bool { return in.State.Status.Formed }
 
 // holdsData says whether the members may have data that nobody else has: the
-// cluster has formed, or it took up claims that are older than itself.
+// cluster has formed, took up claims that are older than itself, or took writes
+// while it still waits for some member.
 func (in Input) holdsData() bool {
 	if in.formed() {
 		return true
 	}
 	for _, member := range in.wanted() {
 		if member.Claim != nil && member.Claim.CreatedAt.Before(in.State.CreatedAt) {
+			return true
+		}
+		if member.Server.Known && member.Server.Value.Info.Keys > 0 {
 			return true
 		}
 	}

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -10,14 +12,16 @@ import (
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
+// electionPatience: a replica whose link has been down for as long is taken by
+// its server for too old to be elected: ten node timeouts, of which the longest
+// we set is 15 s, and some seconds.
+const electionPatience = 180
+
 // primariesPresent: every shard has a primary that can serve. Where the
-// servers can vote, they do; where they cannot, because half or more of the
-// voters are gone, the replica that has most takes over, if it is proven that
-// the old primary does not serve.
+// servers can elect one, they do; where they cannot, because half or more of
+// the voters are gone or no replica may stand, the replica that has most takes
+// over, if it is proven that the old primary does not serve.
 func primariesPresent(in Input) plan.Verdict {
-	if !in.holdsData() {
-		return settled()
-	}
 	for shard := range int(in.Spec.Shards) {
 		if verdict := shardPresent(in, shard); verdict.Hold != plan.Settled || len(verdict.Actions) > 0 {
 			return verdict
@@ -34,12 +38,12 @@ func shardPresent(in Input, shard int) plan.Verdict {
 	}
 	lost := orphans[0].myself.PrimaryID
 	wait := plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonFailingOver, Look: plan.LookServer}
-	if votersCanElect(in, lost) {
+	if votersCanElect(in, lost) && slices.ContainsFunc(orphans, mayStand) {
 		wait.Note = fmt.Sprintf("shard %d: the servers elect a new primary", shard)
 		return wait
 	}
-	if !provenStopped(in, lost) {
-		wait.Note = fmt.Sprintf("shard %d: the primary does not answer, the servers cannot vote, and it is not proven that the primary is gone; it takes over again when its pod is back", shard)
+	if !provenStopped(in, lost) || slices.ContainsFunc(orphans, linked) {
+		wait.Note = fmt.Sprintf("shard %d: the primary does not answer, the servers cannot elect another, and it is not proven that the primary is gone; it takes over again when its pod is back", shard)
 		return wait
 	}
 	if len(orphans) < int(in.Spec.Replicas) && !othersKnown(in, shard, lost) {
@@ -48,7 +52,7 @@ func shardPresent(in Input, shard int) plan.Verdict {
 	}
 	best := orphans[0]
 	for _, v := range orphans[1:] {
-		if v.Server.Value.Info.Replication.Offset > best.Server.Value.Info.Replication.Offset {
+		if hasMore(v, best) {
 			best = v
 		}
 	}
@@ -58,7 +62,7 @@ func shardPresent(in Input, shard int) plan.Verdict {
 	}
 	return plan.Verdict{
 		Reason: v1alpha1.ReasonFailingOver, Look: plan.LookGossip,
-		Note:    fmt.Sprintf("shard %d: the servers cannot vote; node %s takes over", shard, best.Name),
+		Note:    fmt.Sprintf("shard %d: the servers cannot elect a primary; node %s takes over", shard, best.Name),
 		Actions: []plan.Action{plan.TakeOver{Replica: best.server(), Shard: shard}},
 	}
 }
@@ -96,6 +100,21 @@ func followsAny(v voice, voices []voice) bool {
 	return false
 }
 
+// linked says whether a replica still has a link to its primary, which then
+// may serve, whatever became of its pod.
+func linked(v voice) bool {
+	link := v.Server.Value.Info.Replication.Primary
+	return link != nil && (link.Up || link.SyncInProgress)
+}
+
+// mayStand says whether a replica's server would stand for election: one that
+// has not been linked to its primary since its start, or not for long, takes its
+// own data for too old, and waits for that primary for ever.
+func mayStand(v voice) bool {
+	link := v.Server.Value.Info.Replication.Primary
+	return link == nil || link.DownSeconds >= 0 && link.DownSeconds < electionPatience
+}
+
 // votersCanElect says whether a majority of the slot owners, the lost one
 // counted in, answers: then the servers decide themselves.
 func votersCanElect(in Input, lost valkey.NodeID) bool {
@@ -109,23 +128,28 @@ func votersCanElect(in Input, lost valkey.NodeID) bool {
 }
 
 // provenStopped says whether the server with an id cannot serve: its agent
-// says that it is held or stopped, or its member has another id by now and no
-// second pod.
+// says that it holds it, or its member has another id by now and no second pod.
+// One that has merely stopped is started again with its data the next moment.
 func provenStopped(in Input, lost valkey.NodeID) bool {
 	ids, all := in.ids()
 	member, current := ids[lost]
 	if !current {
 		return all && in.everyPodAlone()
 	}
-	return member.Agent.Known && member.Alone() && stoppedByAgent(member)
+	return member.Alone() && heldByAgent(member)
 }
 
-// hasData says whether a replica has been in sync once: one that never was has
-// neither keys nor a place in its primary's history.
-func hasData(v voice) bool {
-	info := v.Server.Value.Info
-	return info.Keys > 0 || info.Replication.Offset > 0
+// hasMore says whether a replica has more of its primary's history than
+// another. Two that restarted have lost their place in it, and only their keys
+// can be compared.
+func hasMore(v, other voice) bool {
+	one, two := v.Server.Value.Info, other.Server.Value.Info
+	return cmp.Or(cmp.Compare(one.Replication.Offset, two.Replication.Offset), cmp.Compare(one.Keys, two.Keys)) > 0
 }
+
+// hasData says whether a replica has keys. Its place in its primary's history
+// proves nothing: a blank server that became a replica counts from 1.
+func hasData(v voice) bool { return v.Server.Value.Info.Keys > 0 }
 
 // provenEmpty says whether a server that cannot serve has no data to come back
 // with: its member lives on under another id, or its agent finds no key.
@@ -147,14 +171,17 @@ func othersKnown(in Input, shard int, lost valkey.NodeID) bool {
 			continue
 		}
 		id, known := member.ID()
-		if !known || id != lost && !stoppedByAgent(member) {
+		if !known || id != lost && !heldByAgent(member) {
 			return false
 		}
 	}
 	return true
 }
 
-// stoppedByAgent says whether the agent keeps the server from running.
-func stoppedByAgent(member state.Member) bool {
-	return member.Agent.Known && (member.Agent.Value.Server == protocol.ServerHeld || member.Agent.Value.Server == protocol.ServerStopped)
+// heldByAgent says whether the agent keeps the server from running. An agent
+// that waits for the volume's lock holds its own server, but not the one that has
+// the lock.
+func heldByAgent(member state.Member) bool {
+	agent := member.Agent
+	return agent.Known && agent.Value.Server == protocol.ServerHeld && agent.Value.Decision != protocol.DecisionVolumeLocked
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/valkey/valkeytest"
 )
 
 func TestPrimariesPresent(t *testing.T) {
@@ -12,18 +13,51 @@ func TestPrimariesPresent(t *testing.T) {
 	wait := []string{"wait FailingOver"}
 	play(t, primariesPresent, map[string]scene{
 		"every primary answers": {spec: persistent(3, 1), want: []string{"settled"}},
-		"a cluster that never formed has nobody to take over": {
-			spec: persistent(1, 1), happens: func(b *bench) { b.formed = false; b.kill(0, 0, protocol.ServerHeld) },
-			want: []string{"settled"},
+		"a cluster that has not formed yet needs its primaries as well": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.formed = false; b.hold(0, 0, protocol.ServerHeld) },
+			want: takeOver,
 		},
-		"three shards elect by themselves": {spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 0, protocol.ServerStopped) }, want: wait},
+		"three shards elect by themselves": {spec: persistent(3, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: wait},
+		"three shards cannot, for the replica restarted while the primary lost its volume": {
+			spec: persistent(3, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.restart(0, 1) },
+			want: takeOver,
+		},
+		"three shards cannot any more, for the replica has been alone for too long": {
+			spec: persistent(3, 1), happens: func(b *bench) {
+				b.hold(0, 0, protocol.ServerHeld)
+				b.at(1, 0).server.Kill() // two of three are no majority without the replica's shard
+				b.at(2, 0).server.Kill()
+				b.advance(electionPatience + 1)
+				b.at(1, 0).server.Start(valkeytest.Start{})
+				b.at(2, 0).server.Start(valkeytest.Start{})
+			},
+			want: takeOver,
+		},
+		"the replica restarted, and the primary is just silent": {
+			spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.restart(0, 1) },
+			want: wait,
+		},
 		"one shard cannot, and the primary is known to be held": {
 			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) },
 			want: takeOver,
 		},
-		"one shard cannot, and the primary is known to have stopped": {
+		"the primary has stopped, and is about to be started again": {
 			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerStopped) },
-			want: takeOver,
+			want: wait,
+		},
+		"the primary's agent waits for a volume that another server has": {
+			spec: persistent(1, 1), happens: func(b *bench) {
+				b.hold(0, 0, protocol.ServerHeld)
+				b.edits = append(b.edits, func(in *Input) { in.State.Members[0].Agent.Value.Decision = protocol.DecisionVolumeLocked })
+			},
+			want: wait,
+		},
+		"the replica is still linked to a primary that has no pod any more": {
+			spec: ephemeral(1, 1), happens: func(b *bench) {
+				b.replace(0, 0, "10.1.0.1:6379")
+				b.edits = append(b.edits, func(in *Input) { in.State.Members[1].Server.Value.Info.Replication.Primary.Up = true })
+			},
+			want: wait,
 		},
 		"two shards cannot":              {spec: persistent(2, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: takeOver},
 		"the primary is just silent":     {spec: persistent(1, 1), happens: func(b *bench) { b.at(0, 0).server.Silence(true) }, want: wait},
@@ -38,7 +72,7 @@ func TestPrimariesPresent(t *testing.T) {
 			want: wait,
 		},
 		"the primary was replaced by a blank one": {
-			spec: ephemeral(1, 1), happens: func(b *bench) { b.servers.Settle(); b.replace(0, 0, "10.1.0.1:6379") },
+			spec: ephemeral(1, 1), happens: func(b *bench) { b.servers.Settle(); b.replace(0, 0, "10.1.0.1:6379"); b.servers.Step() },
 			want: takeOver,
 		},
 		"the primary was replaced, its old pod may still run": {
@@ -59,10 +93,11 @@ func TestPrimariesPresent(t *testing.T) {
 			b.hold(0, 2, protocol.ServerHeld)
 		}, want: takeOver},
 		"the shard has no replica": {spec: persistent(1, 0), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: []string{"settled"}},
-		"the replica was never in sync and the stopped primary has the data": {spec: persistent(1, 1), happens: func(b *bench) {
+		"the replica was never in sync and the held primary has the data": {spec: persistent(1, 1), happens: func(b *bench) {
 			b.write(50)
 			b.unsynced(0, 1)
-			b.kill(0, 0, protocol.ServerStopped)
+			b.kill(0, 0, protocol.ServerHeld)
+			b.at(0, 0).empty = protocol.No
 		}, want: wait},
 		"the replica was never in sync and the held primary has nothing either": {spec: persistent(1, 1), happens: func(b *bench) {
 			b.unsynced(0, 1)
@@ -77,6 +112,14 @@ func TestPrimariesPresent(t *testing.T) {
 func (b *bench) hold(shard, index int, agent protocol.ServerState) {
 	b.servers.Step()
 	b.kill(shard, index, agent)
+	b.servers.Step()
+}
+
+// restart restarts a member's server on its data.
+func (b *bench) restart(shard, index int) {
+	b.at(shard, index).server.Kill()
+	b.at(shard, index).server.Start(valkeytest.Start{})
+	b.servers.Step()
 }
 
 // write writes keys that some shards get.

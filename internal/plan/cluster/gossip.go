@@ -130,12 +130,7 @@ func (in Input) ghosts() []ghost {
 				byID[entry.ID] = g
 				order = append(order, entry.ID)
 			}
-			g.knownBy = append(g.knownBy, v)
-			g.slots = g.slots.Union(entry.Slots)
-			g.failed = g.failed || entry.Flags.Failed || entry.Flags.NoAddress
-			if entry.Flags.Suspected {
-				g.suspects++
-			}
+			g.hear(v, entry)
 		}
 	}
 	for _, v := range voices {
@@ -148,6 +143,16 @@ func (in Input) ghosts() []ghost {
 		ghosts = append(ghosts, *byID[id])
 	}
 	return ghosts
+}
+
+// hear takes in what a member's table says of the ghost.
+func (g *ghost) hear(v voice, entry valkey.NodeEntry) {
+	g.knownBy = append(g.knownBy, v)
+	g.slots = g.slots.Union(entry.Slots)
+	g.failed = g.failed || entry.Flags.Failed || entry.Flags.NoAddress
+	if entry.Flags.Suspected {
+		g.suspects++
+	}
 }
 
 // gone says whether it is proven that a ghost's server no longer runs and that

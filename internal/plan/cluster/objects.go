@@ -56,17 +56,22 @@ func identityRecorded(in Input) plan.Verdict {
 	}
 }
 
+// recordedIdentity is the identity that a member's node bears.
+func recordedIdentity(in Input) (id string, recorded bool) {
+	for _, member := range in.State.Members {
+		if member.Record != nil && member.Record.Spec.ClusterID != "" {
+			return member.Record.Spec.ClusterID, true
+		}
+	}
+	return "", false
+}
+
 // keptIdentity is the identity that the members' nodes bear, else that of the
 // claims of an earlier cluster: those must agree, be of this cluster's shape,
 // and hold a copy of every shard. Nothing is assigned before that is known.
 func keptIdentity(in Input) (string, plan.Verdict) {
-	for _, member := range in.State.Members {
-		if member.Record != nil && member.Record.Spec.ClusterID != "" {
-			return member.Record.Spec.ClusterID, settled()
-		}
-	}
-	if !build.StorageEnabled(in.Spec) {
-		return "", settled()
+	if id, recorded := recordedIdentity(in); recorded || !build.StorageEnabled(in.Spec) {
+		return id, settled()
 	}
 	shape := name.Shape(in.Spec.Shards, in.Spec.Replicas)
 	id := ""

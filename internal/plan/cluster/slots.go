@@ -46,7 +46,7 @@ func slotsAssigned(in Input) plan.Verdict {
 	voices, all := in.everyVoice()
 	owned := ownedBy(voices)
 	if owned.Equal(valkey.AllSlots()) {
-		return ownersAnswer(in, voices)
+		return ownersAnswer(voices)
 	}
 	if !all {
 		return plan.Verdict{
@@ -89,7 +89,7 @@ func taker(voices []voice) (voice, bool) {
 }
 
 // ownersAnswer: every slot's owner answers and says itself that it owns it.
-func ownersAnswer(in Input, voices []voice) plan.Verdict {
+func ownersAnswer(voices []voice) plan.Verdict {
 	served := valkey.Slots{}
 	for _, v := range voices {
 		if v.primaryWithSlots() {
@@ -127,16 +127,10 @@ func replicasAttached(in Input) plan.Verdict {
 			continue
 		}
 		for _, v := range members {
-			switch {
-			case v.id == primary.id || v.primaryWithSlots():
-			case v.myself.Flags.Replica && v.myself.PrimaryID == primary.id:
-				if !inSync(v) {
-					waiting = fmt.Sprintf("node %s is syncing with node %s", v.Name, primary.Name)
-				}
-			case !knows(v, primary):
-				waiting = fmt.Sprintf("node %s has yet to hear of its primary %s", v.Name, primary.Name)
-			default:
+			if mayAttach(v, primary) {
 				verdict.Actions = append(verdict.Actions, plan.AttachReplica{Replica: v.server(), Primary: primary.id})
+			} else if wait := awaited(v, primary); wait != "" {
+				waiting = wait
 			}
 		}
 	}
@@ -148,6 +142,31 @@ func replicasAttached(in Input) plan.Verdict {
 		return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonReplicasAttaching, Look: look, Note: waiting}
 	}
 	return verdict
+}
+
+// follows says whether a member is a replica of a primary already.
+func follows(v, primary voice) bool {
+	return v.myself.Flags.Replica && v.myself.PrimaryID == primary.id
+}
+
+// mayAttach says whether a member is to be given its primary now: it owns
+// nothing, follows somebody else or nobody, and has heard of the primary.
+func mayAttach(v, primary voice) bool {
+	return v.id != primary.id && !v.primaryWithSlots() && !follows(v, primary) && knows(v, primary)
+}
+
+// awaited says what a member that is not attached now is waited for; it is
+// empty when it is in sync, or the primary itself.
+func awaited(v, primary voice) string {
+	switch {
+	case v.id == primary.id || v.primaryWithSlots():
+		return ""
+	case !follows(v, primary):
+		return fmt.Sprintf("node %s has yet to hear of its primary %s", v.Name, primary.Name)
+	case !inSync(v):
+		return fmt.Sprintf("node %s is syncing with node %s", v.Name, primary.Name)
+	}
+	return ""
 }
 
 // primaryOf is the shard's member that owns slots; of two, which gossip will

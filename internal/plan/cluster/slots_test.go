@@ -90,7 +90,8 @@ func TestDataPresent(t *testing.T) {
 		"of one shard without replicas":                     {spec: persistent(1, 0), happens: loseVolume, want: lost},
 		"of two shards without replicas, which cannot vote": {spec: persistent(2, 0), happens: loseVolume, want: lost},
 		"an ephemeral cluster has no data to keep":          {spec: ephemeral(3, 0), happens: loseVolume, want: []string{"settled"}},
-		"a cluster that never formed has no data yet":       {spec: persistent(3, 0), happens: func(b *bench) { b.formed = false; loseVolume(b) }, want: []string{"settled"}},
+		"a cluster that has not formed but took writes":     {spec: persistent(3, 0), happens: func(b *bench) { b.formed = false; loseVolume(b) }, want: []string{"blocked ShardLost"}},
+		"a cluster that never formed has no data yet":       {spec: persistent(3, 0), fresh: true, want: []string{"settled"}},
 		"somebody is silent, who may have the data":         {spec: persistent(3, 0), happens: func(b *bench) { loseVolume(b); b.at(1, 0).server.Silence(true) }, want: []string{"settled"}},
 		"a replica has it, and takes over": {
 			spec: persistent(1, 1), happens: func(b *bench) { b.servers.Settle(); loseVolume(b) },

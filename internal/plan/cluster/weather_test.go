@@ -70,7 +70,7 @@ func TestWeather(t *testing.T) {
 // turn has something happen to one member.
 func (c *climate) turn(withStorage bool) {
 	s := rapid.SampledFrom(c.seats).Draw(c.t, "member")
-	kinds := []string{"silent", "heard", "down", "up", "moved"}
+	kinds := []string{"silent", "heard", "mute", "told", "down", "up", "moved"}
 	if withStorage && c.spec.Replicas > 0 {
 		kinds = append(kinds, "emptied")
 	}
@@ -82,6 +82,10 @@ func (c *climate) turn(withStorage bool) {
 		s.server.Silence(true)
 	case "heard":
 		s.server.Silence(false)
+	case "mute":
+		s.mute = true
+	case "told":
+		s.mute = false
 	case "down":
 		c.end(s)
 	case "up":
@@ -161,6 +165,7 @@ func (c *climate) clear() {
 	for _, s := range c.seats {
 		c.begin(s, valkeytest.Kept)
 		s.server.Silence(false)
+		s.mute = false
 	}
 }
 
