@@ -205,11 +205,7 @@ func (o ClusterObserver) members(ctx context.Context, cluster *v1alpha1.ValkeyCl
 	for i := range claims.Items {
 		claim := state.ClaimOf(&claims.Items[i])
 		snapshot.Claims = append(snapshot.Claims, claim)
-		for _, member := range byName {
-			if claim.Name == name.Claim(member.Name) {
-				member.Claim = &claim
-			}
-		}
+		addClaim(byName, claim)
 	}
 	for i := range pods.Items {
 		labels := pods.Items[i].Labels
@@ -232,6 +228,14 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 	member.Record = &state.NodeRecord{
 		UID: string(node.UID), Foreign: foreign(node, cluster), Deleting: node.DeletionTimestamp != nil,
 		Spec: node.Spec, Status: node.Status,
+	}
+}
+
+func addClaim(byName map[string]*state.Member, claim state.Claim) {
+	for _, member := range byName {
+		if claim.Name == name.Claim(member.Name) {
+			member.Claim = &claim
+		}
 	}
 }
 

@@ -205,8 +205,7 @@ func memberTrouble(in cluster.Input) (finding, bool) {
 // refusal is the API server's refusal of an object, if there was one.
 func refusal(o plan.Outcome) (finding, bool) {
 	for _, result := range o {
-		var refused *plan.Refusal
-		if errors.As(result.Err, &refused) {
+		if _, refused := errors.AsType[*plan.Refusal](result.Err); refused {
 			return finding{v1alpha1.ReasonObjectRefused, "the API server refused to " + result.Err.Error()}, true
 		}
 	}

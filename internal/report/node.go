@@ -24,7 +24,7 @@ func NodeStatus(prev v1alpha1.ValkeyNodeStatus, in nodeplan.Input, p plan.Plan, 
 	reportStorage(&next, in, o)
 	for _, condition := range []metav1.Condition{
 		readyCondition(in, p),
-		trackCondition(v1alpha1.ConditionWorkloadReady, nodeplan.TrackWorkload, in, p, o),
+		trackCondition(v1alpha1.ConditionWorkloadReady, nodeplan.TrackWorkload, p, o),
 		storageCondition(next, in, p, o),
 	} {
 		if condition.Reason == "" {
@@ -171,7 +171,7 @@ func readyCondition(in nodeplan.Input, p plan.Plan) metav1.Condition {
 
 // trackCondition is what a track's last verdict makes of a condition. Its
 // reason is empty when the verdict says nothing about it.
-func trackCondition(kind, track string, in nodeplan.Input, p plan.Plan, o plan.Outcome) metav1.Condition {
+func trackCondition(kind, track string, p plan.Plan, o plan.Outcome) metav1.Condition {
 	condition := metav1.Condition{Type: kind, Status: metav1.ConditionFalse}
 	last, asked := lastOf(p, track)
 	if !asked {
@@ -179,8 +179,7 @@ func trackCondition(kind, track string, in nodeplan.Input, p plan.Plan, o plan.O
 	}
 	if result, acted := o.Of(last.Rule); acted && result.Err != nil {
 		condition.Reason, condition.Message = v1alpha1.ReasonObjectRefused, result.Err.Error()
-		var refusal *plan.Refusal
-		if errors.As(result.Err, &refusal) {
+		if refusal, refused := errors.AsType[*plan.Refusal](result.Err); refused {
 			condition.Reason, condition.Message = refusal.Reason, refusal.Message
 			return condition
 		}
@@ -203,7 +202,7 @@ func storageCondition(next v1alpha1.ValkeyNodeStatus, in nodeplan.Input, p plan.
 			Reason: v1alpha1.ReasonStorageDisabled, Message: "the member is ephemeral: its data goes with its pod",
 		}
 	}
-	condition := trackCondition(v1alpha1.ConditionStorageReady, nodeplan.TrackClaim, in, p, o)
+	condition := trackCondition(v1alpha1.ConditionStorageReady, nodeplan.TrackClaim, p, o)
 	if condition.Status == metav1.ConditionTrue && condition.Reason == v1alpha1.ReasonVolumesBound && next.Storage.LastExpansionTime != nil {
 		condition.Reason = v1alpha1.ReasonVolumeExpanded
 	}
