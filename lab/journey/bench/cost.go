@@ -35,6 +35,7 @@ func (c cost) rows() []figure {
 // and with many small ones.
 func (p *play) measureCosts(c *stage.Cluster) {
 	p.agent = p.residentAgent(c)
+	p.awaitQuiet(c)
 	p.costs = append(p.costs, p.costOf(1))
 	p.Say("making %d more clusters of one member", p.Clusters-1)
 	var more []*stage.Cluster
@@ -47,6 +48,22 @@ func (p *play) measureCosts(c *stage.Cluster) {
 		p.until(time.Now(), one.Spec.Name+" Ready", func() bool { return one.Get().Ready() })
 	}
 	p.costs = append(p.costs, p.costOf(p.Clusters))
+}
+
+// quiet is how long a status must stay as it is to count as settled: two of
+// the agents' looks at their disks.
+const quiet = 25 * time.Second
+
+// awaitQuiet waits until the use of the volumes, which the writers have
+// changed, has been reported.
+func (p *play) awaitQuiet(c *stage.Cluster) {
+	version, since := "", time.Now()
+	p.Await("the status to settle", within, func() (bool, string) {
+		if now := c.Get().Metadata.ResourceVersion; now != version {
+			version, since = now, time.Now()
+		}
+		return time.Since(since) > quiet, "version " + version
+	})
 }
 
 // summary is the part of a kubelet's statistics that is read.

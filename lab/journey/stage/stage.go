@@ -152,23 +152,3 @@ func (s *Stage) Await(what string, within time.Duration, check func() (ok bool, 
 		}
 	}
 }
-
-// Holds asks for a while and ends the journey at the first no. It is for what
-// must not happen, where there is no event to wait for.
-func (s *Stage) Holds(what string, during time.Duration, check func() (ok bool, seen string)) {
-	end, tick := time.NewTimer(during), time.NewTicker(pollEvery)
-	defer end.Stop()
-	defer tick.Stop()
-	for {
-		if ok, seen := check(); !ok {
-			s.Fail("%s does not hold: %s", what, seen)
-		}
-		select {
-		case <-s.ctx.Done():
-			s.Fail("the time of the journey is over while watching that %s", what)
-		case <-end.C:
-			return
-		case <-tick.C:
-		}
-	}
-}

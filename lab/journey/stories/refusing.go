@@ -49,16 +49,16 @@ func classCannotExpand(s *stage.Stage) {
 	spec.Class = fixedClass(s)
 	c := s.Create(spec)
 	c.AwaitReady()
-	before, claims := c.Snapshot(), claimVersions(c)
+	before, claims, follower := c.Snapshot(), claimVersions(c), c.Follow()
 	c.Resize("128Mi")
 	told := c.AwaitCondition("StorageReady", metav1.ConditionFalse, "StorageClassNotExpandable", readyLimit)
 	s.Expect(strings.Contains(told.Message, spec.Class), "the message does not name class %s: %s", spec.Class, told.Message)
-	expectStillReady(c)
 	s.Expect(strings.Contains(c.Kubectl("get", "events"), "VolumeExpansionBlocked"), "there is no event VolumeExpansionBlocked")
 	s.Expect(claimVersions(c) == claims, "a claim was touched")
 	c.Resize("64Mi")
 	c.AwaitCondition("StorageReady", metav1.ConditionTrue, "", readyLimit)
 	c.AwaitReady()
+	follower.AlwaysReady(follower.Stop())
 	expectUntouched(c, before)
 }
 
@@ -149,13 +149,14 @@ func quotaRefusesGrowth(s *stage.Stage) {
 		used := s.Kubectl("get", "resourcequota", "small", "-o", `jsonpath={.status.used.requests\.storage}`)
 		return used == "128Mi", "used " + used
 	})
+	follower := c.Follow()
 	c.Resize("256Mi")
 	told := c.AwaitCondition("StorageReady", metav1.ConditionFalse, "QuotaExceeded", readyLimit)
 	s.Expect(strings.Contains(told.Message, "small"), "the message does not name the quota: %s", told.Message)
-	expectStillReady(c)
 	s.Say("raising the quota")
 	s.Apply(quota("1Gi"))
 	awaitGrown(c, "256Mi")
+	follower.AlwaysReady(follower.Stop())
 	expectUntouched(c, before)
 }
 
