@@ -38,7 +38,7 @@ func shardPresent(in Input, shard int) plan.Verdict {
 	}
 	lost := orphans[0].myself.PrimaryID
 	wait := plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonFailingOver, Look: plan.LookServer}
-	if votersCanElect(in, lost) && slices.ContainsFunc(orphans, mayStand) {
+	if votersCanElect(in, orphans[0], lost) && slices.ContainsFunc(orphans, mayStand) {
 		wait.Note = fmt.Sprintf("shard %d: the servers elect a new primary", shard)
 		return wait
 	}
@@ -116,15 +116,22 @@ func mayStand(v voice) bool {
 }
 
 // votersCanElect says whether a majority of the slot owners, the lost one
-// counted in, answers: then the servers decide themselves.
-func votersCanElect(in Input, lost valkey.NodeID) bool {
-	answering := 0
+// counted in, can vote for a replica: those that answer us, and those that the
+// replica itself reaches. One that is silent to us alone still votes.
+func votersCanElect(in Input, replica voice, lost valkey.NodeID) bool {
+	voters := map[valkey.NodeID]bool{}
 	for _, v := range in.voices() {
 		if v.primaryWithSlots() && v.id != lost {
-			answering++
+			voters[v.id] = true
 		}
 	}
-	return answering > int(in.Spec.Shards)/2
+	for _, entry := range replica.table.Nodes {
+		down := entry.Flags.Failed || entry.Flags.Suspected || entry.Flags.NoAddress
+		if entry.Flags.Primary && !entry.Slots.IsEmpty() && entry.ID != lost && !down {
+			voters[entry.ID] = true
+		}
+	}
+	return len(voters) > int(in.Spec.Shards)/2
 }
 
 // provenStopped says whether the server with an id cannot serve: its agent

@@ -37,6 +37,19 @@ func TestPrimariesPresent(t *testing.T) {
 			spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.restart(0, 1) },
 			want: wait,
 		},
+		"the others' agents are silent, their servers vote": {spec: persistent(3, 1), happens: func(b *bench) {
+			b.hold(0, 0, protocol.ServerHeld)
+			b.at(1, 0).mute, b.at(2, 0).mute = true, true
+		}, want: wait},
+		"two of three are down and the third is alone": {spec: persistent(3, 1), happens: func(b *bench) {
+			b.hold(0, 0, protocol.ServerHeld)
+			b.kill(1, 0, "")
+			b.advance(10)
+		}, want: takeOver},
+		"two of three are down, but the replica has yet to notice": {spec: persistent(3, 1), happens: func(b *bench) {
+			b.hold(0, 0, protocol.ServerHeld)
+			b.kill(1, 0, "")
+		}, want: wait},
 		"one shard cannot, and the primary is known to be held": {
 			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) },
 			want: takeOver,
