@@ -62,6 +62,8 @@ const (
 	ReasonChangeNotSupported = "ChangeNotSupported"
 	// ReasonPasswordSecretMissing: a user's Secret or key does not exist.
 	ReasonPasswordSecretMissing = "PasswordSecretMissing"
+	// ReasonUserRefused: the servers refuse a user's permissions.
+	ReasonUserRefused = "UserRefused"
 	// ReasonDefaultUserOpen: the user "default" may do everything without a password.
 	ReasonDefaultUserOpen = "DefaultUserOpen"
 	// ReasonNoAutomaticFailover: one or two shards cannot elect a primary by vote.

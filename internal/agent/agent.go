@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -56,6 +57,9 @@ type agent struct {
 	lock    *os.File
 	began   time.Time // when the lock was taken: no other server of this member runs since
 	cleaned bool
+
+	users   string   // what the server was given last at a start
+	refused []string // the users that it did not start with
 }
 
 // mayStart returns true once the server may start, and false when the context
@@ -201,6 +205,10 @@ func (a *agent) supervise(ctx context.Context) (code int, err error) {
 	go sampler.run(sampling)
 	select {
 	case <-server.Done():
+		if a.refuse(tail.Lines()) {
+			stopSampling()
+			return a.supervise(ctx)
+		}
 		return a.failed(server.Exit(), tail.Lines()), nil
 	case <-ctx.Done():
 	}
@@ -241,7 +249,12 @@ func (a *agent) start(output io.Writer) (*process.Server, *sampler, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := writePrivately(a.config.aclCopy(), []byte(users)); err != nil {
+	a.users = withFormer(users, a.refused, "")
+	if err := writePrivately(a.config.aclCopy(), []byte(a.users)); err != nil {
+		return nil, nil, err
+	}
+	operator, err := a.config.password(userOperator)
+	if err != nil {
 		return nil, nil, err
 	}
 	password, err := a.config.password(userReplication)
@@ -262,8 +275,22 @@ func (a *agent) start(output io.Writer) (*process.Server, *sampler, error) {
 	a.log.Info("the server was started", "noFailover", wasReplica, "closed", seen.Replaced)
 	return server, &sampler{
 		config: a.config, board: a.board,
-		usersGiven: users, passwordGiven: password, closed: seen.Replaced, noFailover: wasReplica,
+		usersAsked: users, usersGiven: a.users, password: operator, passwordGiven: password, closed: seen.Replaced, noFailover: wasReplica,
 	}, nil
+}
+
+// refuse notes the users because of whom the server did not start, and says
+// whether it may be started without them. Who is off already is not the cause.
+func (a *agent) refuse(lines []string) bool {
+	users := refusedUsers(a.users, strings.Join(lines, "\n"))
+	off := func(user string) bool { return slices.Contains(a.refused, user) }
+	if len(users) == 0 || slices.ContainsFunc(users, off) {
+		return false
+	}
+	a.log.Warn("the server did not start because of users' permissions; it is started with those users off", "users", users)
+	a.refused = append(a.refused, users...)
+	a.board.setRefused(a.refused)
+	return true
 }
 
 // failed notes that the server ended by itself and returns the exit code that

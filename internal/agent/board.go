@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type board struct {
 	notReady string
 	disk     *protocol.Disk
 	lastStop *protocol.Stop
+	refused  []string // users whose permissions the server refuses
 }
 
 func newBoard(config Config, log *slog.Logger) *board {
@@ -102,6 +104,13 @@ func (b *board) setReplaced(replaced bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen.Replaced = replaced
+}
+
+// setRefused notes the users that the server refuses.
+func (b *board) setRefused(users []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = slices.Clone(users)
 }
 
 // look is a snapshot for deciding.

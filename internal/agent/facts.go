@@ -25,6 +25,7 @@ func (b *board) facts(now time.Time) protocol.Facts {
 		NotReady:     b.notReady,
 		Disk:         b.disk,
 		LastStop:     b.lastStop,
+		RefusedUsers: b.refused,
 	}
 	tellFiles(&facts, b.files)
 	if b.seen.View != nil {

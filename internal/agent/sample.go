@@ -31,7 +31,9 @@ type sampler struct {
 	board  *board
 	conn   *valkey.Conn
 
+	usersAsked      string // the users that were to be given, as text
 	usersGiven      string // the users the server has, as text
+	password        string // the operator's that the server took last
 	passwordGiven   string // the replication password the server has
 	closed          bool   // the server admits the operator alone
 	noFailover      bool   // the server was told not to stand for election
@@ -96,6 +98,18 @@ func (s *sampler) dial(ctx context.Context) (*valkey.Conn, error) {
 		s.trouble("the server cannot be looked at", err)
 		return nil, err
 	}
+	conn, err := s.dialAs(ctx, password)
+	if valkey.IsNoAuth(err) && s.password != password {
+		// It is newer than the server's users: those are given over this very connection.
+		return s.dialAs(ctx, s.password)
+	}
+	if err == nil {
+		s.password = password
+	}
+	return conn, err
+}
+
+func (s *sampler) dialAs(ctx context.Context, password string) (*valkey.Conn, error) {
 	return valkey.Dial(ctx, valkey.Target{
 		Address:  net.JoinHostPort(s.config.loopback(), strconv.Itoa(serverPort)),
 		Username: userOperator,
@@ -199,21 +213,36 @@ func seesPrimaryAlive(view valkey.View) bool {
 }
 
 // giveUsers makes the server read the users again when their file has changed.
+// Those that it refuses stay as they were.
 func (s *sampler) giveUsers(ctx context.Context) {
-	text, err := s.config.readUsers(s.closed)
-	if err != nil || text == s.usersGiven {
+	asked, err := s.config.readUsers(s.closed)
+	if err != nil || asked == s.usersAsked {
 		return
 	}
-	err = writePrivately(s.config.aclCopy(), []byte(text))
-	if err == nil {
-		err = s.conn.ACLLoad(ctx)
+	given, refused := asked, []string(nil)
+	err = s.loadUsers(ctx, given)
+	if err != nil {
+		refused = refusedUsers(given, err.Error())
+	}
+	if len(refused) > 0 {
+		s.board.log.Warn("the server refuses users, which stay as they were", "users", refused, "error", err)
+		given = withFormer(asked, refused, s.usersGiven)
+		err = s.loadUsers(ctx, given)
 	}
 	if err != nil {
 		s.board.log.Warn("the users could not be renewed", "error", err)
 		return
 	}
-	s.usersGiven = text
+	s.usersAsked, s.usersGiven = asked, given
+	s.board.setRefused(refused)
 	s.board.log.Info("the users were renewed", "closed", s.closed)
+}
+
+func (s *sampler) loadUsers(ctx context.Context, text string) error {
+	if err := writePrivately(s.config.aclCopy(), []byte(text)); err != nil {
+		return err
+	}
+	return s.conn.ACLLoad(ctx)
 }
 
 // givePassword tells the server a new password to follow its primary with.

@@ -354,3 +354,47 @@ func (m *member) rewritten(t *testing.T) bool {
 	view, err := conn.View(t.Context())
 	return err == nil && !view.Info.Persistence.AOFRewriteInProgress && view.Info.Persistence.AOFBaseBytes > 1024
 }
+
+// One user's mistake keeps no server from starting, and no other user out.
+func TestAMistakenUserIsOff(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := newFleet(t, program, 1)
+		m := f.members[0]
+		good := read(t, m.config().ACL) + "user shop on >shop-secret ~* +@read\n"
+		bad := good + "user mail on >mail-secret ~* +@raed\n"
+		f.write(t, "users.acl", bad)
+		f.form(t)
+		if got := m.facts().RefusedUsers; len(got) != 1 || got[0] != "mail" {
+			t.Errorf("started with a mistaken user, %q are called refused", got)
+		}
+		f.write(t, "users.acl", good)
+		until(t, "no user is refused any more", func() bool { return len(m.facts().RefusedUsers) == 0 })
+		f.write(t, "users.acl", strings.Replace(bad, "@read", "@all", 1))
+		until(t, "the mistake is seen on the running server", func() bool { return len(m.facts().RefusedUsers) == 1 })
+		shop, err := valkey.Dial(t.Context(), valkey.Target{Address: m.host + ":6379", Username: "shop", Password: "shop-secret"})
+		must(t, err)
+		defer shop.Close()
+		_, err = shop.Raw(t.Context(), "SET", "a", "b")
+		must(t, err)
+	})
+}
+
+// The operator's new password reaches the agent before the users that have it,
+// and the connection breaks: the agent still gets in, and gives them.
+func TestAPasswordNewerThanTheUsers(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := newFleet(t, program, 1)
+		m := f.members[0]
+		f.form(t)
+		f.write(t, userOperator, "new-secret")
+		_, err := m.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		must(t, err)
+		until(t, "the server takes the new password", func() bool {
+			conn, err := valkey.Dial(t.Context(), valkey.Target{Address: m.host + ":6379", Username: userOperator, Password: "new-secret"})
+			if err == nil {
+				conn.Close()
+			}
+			return err == nil
+		})
+	})
+}

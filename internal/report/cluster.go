@@ -256,6 +256,9 @@ func configurationWarning(in cluster.Input, p plan.Plan) (bool, finding) {
 	if settled, why := stepFinding(p, "userPasswordsFound"); !settled {
 		return true, why
 	}
+	if refused := refusedUsers(in); len(refused) > 0 {
+		return true, finding{v1alpha1.ReasonUserRefused, fmt.Sprintf("the servers refuse the permissions of user %s, who is as before or off; mend spec.users", strings.Join(refused, ", "))}
+	}
 	named := false
 	for _, user := range in.Spec.Users {
 		named = named || user.Name == name.UserDefault
@@ -267,6 +270,16 @@ func configurationWarning(in cluster.Input, p plan.Plan) (bool, finding) {
 		return true, finding{v1alpha1.ReasonNoAutomaticFailover, fmt.Sprintf("with %d shards the servers cannot elect a new primary by vote, so failover depends on the operator; three shards or more can", in.Spec.Shards)}
 	}
 	return false, finding{v1alpha1.ReasonNoWarning, "nothing to warn about"}
+}
+
+// refusedUsers are the users of whom any member says that its server refuses them.
+func refusedUsers(in cluster.Input) []string {
+	var refused []string
+	for _, member := range in.State.Members {
+		refused = append(refused, member.Agent.Value.RefusedUsers...)
+	}
+	slices.Sort(refused)
+	return slices.Compact(refused)
 }
 
 // summarise sums the conditions up in state, reason and message.

@@ -147,6 +147,10 @@ func TestClusterStatus(t *testing.T) {
 		"a password is missing": {edit: formed, verdicts: map[string]plan.Verdict{"userPasswordsFound": waiting(v1alpha1.ReasonPasswordSecretMissing)}, want: changes{
 			"state": "Reconciling PasswordSecretMissing", "Progressing": "True PasswordSecretMissing", "ConfigurationWarning": "True PasswordSecretMissing",
 		}},
+		"a server refuses a user": {
+			edit: func(in *cluster.Input) { in.State.Members[0].Agent.Value.RefusedUsers = []string{"shop"} },
+			want: changes{"ConfigurationWarning": "True UserRefused"},
+		},
 		"three shards fail over by themselves": {edit: func(in *cluster.Input) { in.Spec.Shards = 3 }, want: changes{"ConfigurationWarning": "False NoWarning"}},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -139,6 +139,9 @@ type Facts struct {
 	Disk *Disk `json:"disk,omitempty"`
 	// LastStop is how the server ended last.
 	LastStop *Stop `json:"lastStop,omitempty"`
+	// RefusedUsers are the users whose permissions the server refuses: they are as
+	// they were before, or off.
+	RefusedUsers []string `json:"refusedUsers,omitempty"`
 }
 
 // Loading is how far a server is with reading its data.
