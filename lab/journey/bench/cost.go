@@ -35,7 +35,6 @@ func (c cost) rows() []figure {
 // and with many small ones.
 func (p *play) measureCosts(c *stage.Cluster) {
 	p.agent = p.residentAgent(c)
-	p.awaitQuiet(c)
 	p.costs = append(p.costs, p.costOf(1))
 	p.Say("making %d more clusters of one member", p.Clusters-1)
 	var more []*stage.Cluster
@@ -54,15 +53,16 @@ func (p *play) measureCosts(c *stage.Cluster) {
 // the agents' looks at their disks.
 const quiet = 25 * time.Second
 
-// awaitQuiet waits until the use of the volumes, which the writers have
-// changed, has been reported.
-func (p *play) awaitQuiet(c *stage.Cluster) {
-	version, since := "", time.Now()
-	p.Await("the status to settle", within, func() (bool, string) {
-		if now := c.Get().Metadata.ResourceVersion; now != version {
-			version, since = now, time.Now()
+// awaitQuiet waits until all that has happened has been reported, such as the
+// use of the volumes that the writers have changed.
+func (p *play) awaitQuiet() {
+	const versions = "jsonpath={.items[*].metadata.resourceVersion}"
+	seen, since := "", time.Now()
+	p.Await("the clusters' status to settle", within, func() (bool, string) {
+		if now := p.Kubectl("get", "valkeyclusters,valkeynodes", "-o", versions); now != seen {
+			seen, since = now, time.Now()
 		}
-		return time.Since(since) > quiet, "version " + version
+		return time.Since(since) > quiet, "versions " + seen
 	})
 }
 
@@ -82,6 +82,7 @@ type summary struct {
 }
 
 func (p *play) costOf(clusters int) cost {
+	p.awaitQuiet()
 	pods, err := p.OperatorPods(p.Context())
 	p.NoError(err, "listing the operator's pods")
 	p.Expect(len(pods) == 1, "%d managers run, one can be measured", len(pods))
@@ -90,7 +91,9 @@ func (p *play) costOf(clusters int) cost {
 	requests := p.CountRequests("system:serviceaccount:"+stage.OperatorNamespace+":"+stage.OperatorName, p.Window)
 	after := p.statistics(worker)
 	c := cost{clusters: clusters, requests: requests, window: p.Window}
-	c.millicores, c.rssMiB = consumption(before, after, pod)
+	var known bool
+	c.millicores, c.rssMiB, known = consumption(before, after, pod)
+	p.Expect(known, "the kubelet has no statistics of %s at both ends of the window; was it replaced?", pod)
 	p.Say("manager with %d clusters: %.1f millicores, %.1f MiB; %s", clusters, c.millicores, c.rssMiB, requests)
 	return c
 }
@@ -103,8 +106,9 @@ func (p *play) statistics(worker string) summary {
 	return s
 }
 
-// consumption of a pod's only container between two statistics; zeros where it is not in both.
-func consumption(before, after summary, pod string) (millicores, rssMiB float64) {
+// consumption of a pod's only container between two statistics; unknown where
+// it is not in both.
+func consumption(before, after summary, pod string) (millicores, rssMiB float64, known bool) {
 	for _, a := range after.Pods {
 		for _, b := range before.Pods {
 			if a.PodRef != b.PodRef || a.PodRef.Name != pod || len(a.Containers) == 0 || len(b.Containers) == 0 {
@@ -112,13 +116,14 @@ func consumption(before, after summary, pod string) (millicores, rssMiB float64)
 			}
 			late, early := a.Containers[0], b.Containers[0]
 			elapsed := late.CPU.Time.Sub(early.CPU.Time).Seconds()
-			rssMiB = float64(late.Memory.RSSBytes) / (1 << 20)
-			if elapsed > 0 {
-				millicores = float64(late.CPU.UsageCoreNanoSeconds-early.CPU.UsageCoreNanoSeconds) / 1e6 / elapsed
+			if elapsed <= 0 || late.CPU.UsageCoreNanoSeconds < early.CPU.UsageCoreNanoSeconds {
+				continue
 			}
+			used := float64(late.CPU.UsageCoreNanoSeconds - early.CPU.UsageCoreNanoSeconds)
+			return used / 1e6 / elapsed, float64(late.Memory.RSSBytes) / (1 << 20), true
 		}
 	}
-	return millicores, rssMiB
+	return 0, 0, false
 }
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
