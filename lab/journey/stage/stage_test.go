@@ -174,3 +174,15 @@ func TestLiveWritesALogLineForEachChange(t *testing.T) {
 		t.Errorf("bars %q and %q", Bar(0.5), Bar(2))
 	}
 }
+
+func TestLiveRewritesItsBlockOnATerminal(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	live := &Live{out: &b, terminal: true}
+	live.Show([]string{"a", "b"}, "")
+	live.Show([]string{"c", "d"}, "")
+	want := "\033[2K           a\n\033[2K           b\n\033[2A\033[2K           c\n\033[2K           d\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
