@@ -175,7 +175,7 @@ func merged(object client.Object, change map[string]any) (client.Object, error) 
 	if err != nil {
 		return nil, err
 	}
-	out, _ := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+	out, _ := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(object).Elem()))
 	text, err := json.Marshal(merge(body, change))
 	if err == nil {
 		err = json.Unmarshal(text, out)
@@ -200,7 +200,7 @@ func merge(into, change map[string]any) map[string]any {
 }
 
 // Apply merges a configuration: of these stories none takes a field out of one.
-func (s *store) Apply(_ context.Context, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+func (s *store) Apply(ctx context.Context, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	text, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (s *store) Apply(_ context.Context, config runtime.ApplyConfiguration, _ ..
 	if err != nil {
 		return err
 	}
-	applied.SetManagedFields(managedFields(config, named))
+	applied.SetManagedFields(managedFields(ctx, config, named))
 	s.put(applied)
 	return nil
 }
@@ -240,7 +240,7 @@ var (
 	})
 )
 
-func managedFields(config runtime.ApplyConfiguration, named metav1.PartialObjectMetadata) []metav1.ManagedFieldsEntry {
+func managedFields(ctx context.Context, config runtime.ApplyConfiguration, named metav1.PartialObjectMetadata) []metav1.ManagedFieldsEntry {
 	if named.Kind == "ValkeyNode" || named.Kind == "StatefulSet" || named.Kind == "Deployment" {
 		return nil // nobody asks
 	}
@@ -253,10 +253,10 @@ func managedFields(config runtime.ApplyConfiguration, named metav1.PartialObject
 	blank, err := kinds.New(named.GroupVersionKind())
 	object, _ := blank.(client.Object)
 	if err == nil {
-		err = fieldsFrom().Apply(context.Background(), config, client.ForceOwnership, client.FieldOwner("valkey-operator"))
+		err = fieldsFrom().Apply(ctx, config, client.ForceOwnership, client.FieldOwner("valkey-operator"))
 	}
 	if err == nil {
-		err = fieldsFrom().Get(context.Background(), client.ObjectKeyFromObject(&named), object)
+		err = fieldsFrom().Get(ctx, client.ObjectKeyFromObject(&named), object)
 	}
 	if err != nil {
 		panic(err)

@@ -46,7 +46,7 @@ var kinds = func() *runtime.Scheme {
 // world is one cluster with its two reconcilers, a small Kubernetes under it
 // and servers in memory. It is driven by hand, and nothing in it waits.
 type world struct {
-	t       testing.TB
+	t       *testing.T
 	api     *store // Kubernetes' own hands
 	tap     *tap
 	servers *valkeytest.Cluster
@@ -74,7 +74,7 @@ type seat struct {
 
 // newWorld is a world with an expandable StorageClass and a ValkeyCluster that
 // nobody has looked at yet.
-func newWorld(t testing.TB, spec v1alpha1.ValkeyClusterSpec) *world {
+func newWorld(t *testing.T, spec v1alpha1.ValkeyClusterSpec) *world {
 	t.Helper()
 	w := &world{
 		t: t, api: newStore(), servers: valkeytest.New(valkeytest.Options{Seed: 1}),
@@ -92,7 +92,7 @@ func newWorld(t testing.TB, spec v1alpha1.ValkeyClusterSpec) *world {
 
 // fork is a second world in the very state of this one, with an operator that
 // has just started.
-func (w *world) fork(t testing.TB) *world {
+func (w *world) fork(t *testing.T) *world {
 	t.Helper()
 	fork := &world{
 		t: t, api: w.api.fork(), servers: w.servers.Clone(), volumes: maps.Clone(w.volumes), live: maps.Clone(w.live),

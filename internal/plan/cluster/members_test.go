@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -25,12 +27,11 @@ func play(t *testing.T, rule func(Input) plan.Verdict, scenes map[string]scene) 
 	for what, s := range scenes {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			b := (*bench)(nil)
+			start := formedBench
 			if s.fresh {
-				b = freshBench(s.spec, 1)
-			} else {
-				b = formedBench(s.spec, 1)
+				start = freshBench
 			}
+			b := start(s.spec, 1)
 			if s.happens != nil {
 				s.happens(b)
 			}
@@ -59,6 +60,59 @@ func TestMembersAnswer(t *testing.T) {
 		},
 		"a member is held": {spec: persistent(3, 1), happens: func(b *bench) { b.kill(0, 0, protocol.ServerHeld) }, want: []string{"wait MemberHeld"}},
 	})
+}
+
+func TestMembersAreLookedAtAsOftenAsItHelps(t *testing.T) {
+	t.Parallel()
+	created := func(ago time.Duration) func(*Input) {
+		return func(in *Input) { in.State.Members[1].Pods[0].CreatedAt = noon.Add(-ago) }
+	}
+	for what, row := range map[string]struct {
+		happens func(*bench)
+		want    time.Duration
+	}{
+		"its pod was just made":          {func(b *bench) { b.edits = append(b.edits, created(time.Second)) }, plan.LookGossip},
+		"its pod has run for long":       {func(b *bench) { b.edits = append(b.edits, created(time.Hour)) }, plan.LookServer},
+		"it has no pod, which will wake": {func(b *bench) { b.at(0, 1).podless = true }, plan.LookWorld},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b := freshBench(persistent(1, 1), 1)
+			b.kill(0, 1, "")
+			row.happens(b)
+			if got := membersAnswer(b.input()).Look; got != row.want {
+				t.Errorf("looked at again after %s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+func TestUnheardEndsAfterAWhile(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		waited time.Duration
+		want   bool
+	}{
+		"an answer was missed":          {0, true},
+		"nothing is heard for a minute": {time.Minute, true},
+		"nothing is heard for long":     {unheardTime + time.Second, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b := formedBench(persistent(3, 1), 1)
+			b.kill(0, 1, "")
+			in := b.input()
+			if row.waited > 0 {
+				in.State.Status.Conditions = []metav1.Condition{{
+					Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMemberUnreachable,
+					LastTransitionTime: metav1.NewTime(noon.Add(-row.waited)),
+				}}
+			}
+			if got := Unheard(in); got != row.want {
+				t.Errorf("unheard is %t, want %t", got, row.want)
+			}
+		})
+	}
 }
 
 func TestNodesMet(t *testing.T) {

@@ -41,30 +41,52 @@ func TestWeather(t *testing.T) {
 	for what, withStorage := range map[string]bool{"persistent": true, "ephemeral": false} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
-				shards, replicas := rapid.Int32Range(1, 4).Draw(t, "shards"), rapid.Int32Range(0, 2).Draw(t, "replicas")
-				spec := ephemeral(shards, replicas)
-				if withStorage {
-					spec = persistent(shards, replicas)
-				}
-				c := &climate{bench: freshBench(spec, rapid.Uint64().Draw(t, "seed")), t: t, emptied: map[int]bool{}}
-				c.settle()
-				c.write(50)
-				c.advance(2)
-				for range rapid.IntRange(1, 5).Draw(t, "turns") {
-					c.turn(withStorage)
-					for range rapid.IntRange(0, 30).Draw(t, "passes") {
-						c.pass()
-					}
-				}
-				c.clear()
-				c.settle()
-				if lost := c.servers.Lost(); withStorage && len(lost) != 0 {
-					t.Errorf("lost %v", lost)
-				}
-			})
+			rapid.Check(t, func(t *rapid.T) { weather(t, withStorage) })
 		})
 	}
+}
+
+func weather(t *rapid.T, withStorage bool) {
+	shards, replicas := rapid.Int32Range(1, 4).Draw(t, "shards"), rapid.Int32Range(0, 2).Draw(t, "replicas")
+	spec := ephemeral(shards, replicas)
+	if withStorage {
+		spec = persistent(shards, replicas)
+	}
+	c := &climate{bench: freshBench(spec, rapid.Uint64().Draw(t, "seed")), t: t, emptied: map[int]bool{}}
+	c.settle()
+	c.write(50)
+	c.advance(2)
+	for range rapid.IntRange(1, 5).Draw(t, "turns") {
+		c.turn(withStorage)
+		for range rapid.IntRange(0, 30).Draw(t, "passes") {
+			c.pass()
+		}
+	}
+	c.clear()
+	c.settle()
+	if lost := c.servers.Lost(); withStorage && len(lost) != 0 {
+		t.Errorf("lost %v", lost)
+	}
+}
+
+// turns are what may happen to one member.
+var turns = map[string]func(*climate, *seat){
+	"silent":   func(_ *climate, s *seat) { s.server.Silence(true) },
+	"heard":    func(_ *climate, s *seat) { s.server.Silence(false) },
+	"mute":     func(_ *climate, s *seat) { s.mute = true },
+	"told":     func(_ *climate, s *seat) { s.mute = false },
+	"down":     (*climate).end,
+	"up":       func(c *climate, s *seat) { c.begin(s, valkeytest.Kept) },
+	"moved":    func(c *climate, s *seat) { c.end(s); c.begin(s, valkeytest.Kept) },
+	"replaced": func(c *climate, s *seat) { c.end(s); c.begin(s, valkeytest.Blank) },
+	"emptied": func(c *climate, s *seat) {
+		if c.emptied[s.shard] || !c.settledShard(s.shard) {
+			return // nobody else may have the data
+		}
+		c.emptied[s.shard] = true
+		c.end(s)
+		c.begin(s, valkeytest.Emptied)
+	},
 }
 
 // turn has something happen to one member.
@@ -77,33 +99,7 @@ func (c *climate) turn(withStorage bool) {
 	if !withStorage {
 		kinds = append(kinds, "replaced", "replaced")
 	}
-	switch kind := rapid.SampledFrom(kinds).Draw(c.t, "turn"); kind {
-	case "silent":
-		s.server.Silence(true)
-	case "heard":
-		s.server.Silence(false)
-	case "mute":
-		s.mute = true
-	case "told":
-		s.mute = false
-	case "down":
-		c.end(s)
-	case "up":
-		c.begin(s, valkeytest.Kept)
-	case "moved":
-		c.end(s)
-		c.begin(s, valkeytest.Kept)
-	case "emptied":
-		if c.emptied[s.shard] || !c.bench.settledShard(s.shard) {
-			return // nobody else may have the data
-		}
-		c.emptied[s.shard] = true
-		c.end(s)
-		c.begin(s, valkeytest.Emptied)
-	case "replaced":
-		c.end(s)
-		c.begin(s, valkeytest.Blank)
-	}
+	turns[rapid.SampledFrom(kinds).Draw(c.t, "turn")](c, s)
 }
 
 func (b *bench) settledShard(shard int) bool { return ShardInSync(b.input(), shard) }
