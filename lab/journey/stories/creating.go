@@ -36,6 +36,17 @@ func creating() []Journey {
 			Play:  createOldest,
 		},
 		{
+			Name:  "longest-name",
+			Story: "The longest name that is accepted works for every object that is named after it; a longer one is refused",
+			Tier:  Long,
+			Play:  longestName,
+		},
+		{
+			Name:  "mistake-put-right",
+			Story: "An image that does not exist, or a setting that the server refuses: the object says so, and putting it right is enough",
+			Play:  mistakePutRight,
+		},
+		{
 			Name:  "restricted-namespace",
 			Story: "Pods satisfy the Pod Security level restricted; a chown container is refused with a reason on the object",
 			Play:  restrictedNamespace,
@@ -111,19 +122,56 @@ func createOldest(s *stage.Stage) {
 	c.Verify(50_000, nil)
 }
 
+func longestName(s *stage.Stage) {
+	spec := persistent(2, 1)
+	spec.Name = strings.Repeat("n", 39)
+	err := s.TryApply(s.Manifest(spec))
+	s.Expect(err != nil && strings.Contains(err.Error(), "38 characters"), "a name of 39 characters: %v", err)
+	spec.Name = spec.Name[:38]
+	c := s.Create(spec)
+	c.AwaitReady()
+	c.Resize("128Mi")
+	awaitGrown(c, "128Mi")
+	before := c.Snapshot()
+	c.DeletePods()
+	awaitAllReplaced(c, before)
+	c.AwaitReady()
+}
+
+// mistakePutRight makes two clusters with a mistake each, for both workloads.
+func mistakePutRight(s *stage.Stage) {
+	image := stage.Spec{Name: "no-image", Shards: 1, Size: "64Mi", Image: "valkey/valkey:there-is-no-such-version"}
+	setting := stage.Spec{Name: "no-setting", Shards: 1, More: "  config: {maxmemroy: 512mb}\n"}
+	noImage, noSetting := s.Create(image), s.Create(setting)
+	expectTold(noImage, "there-is-no-such-version")
+	expectTold(noSetting, "maxmemroy")
+	s.Say("putting both right")
+	noImage.Patch(fmt.Sprintf(`{"spec":{"image":%q}}`, s.Images.Valkey))
+	noSetting.Patch(`{"spec":{"config":{"maxmemroy":null,"maxmemory":"32mb"}}}`)
+	noImage.AwaitReady()
+	noSetting.AwaitReady()
+}
+
+// expectTold waits until a condition of the cluster quotes a word of the cause.
+func expectTold(c *stage.Cluster, word string) {
+	c.Await("cluster "+c.Spec.Name+" to tell what is wrong", readyLimit, func() (bool, string) {
+		got := c.Get()
+		for _, condition := range got.Status.Conditions {
+			if strings.Contains(condition.Message, word) {
+				c.Say("%s is %s/%s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+				return true, ""
+			}
+		}
+		return false, got.Brief()
+	})
+}
+
 func restrictedNamespace(s *stage.Stage) {
 	s.LabelNamespace("pod-security.kubernetes.io/enforce", "restricted")
 	c := s.Create(persistent(1, 1))
 	chown := s.Create(stage.Spec{Name: "chown", Shards: 1, Size: "64Mi", More: "  volumePermissions: true\n"})
 	c.AwaitReady()
-	refused := false
-	s.Await("the refusal of the chown container to be told", readyLimit, func() (bool, string) {
-		got := chown.Get()
-		for _, condition := range got.Status.Conditions {
-			refused = refused || strings.Contains(condition.Message, "restricted")
-		}
-		return refused, got.Brief()
-	})
+	expectTold(chown, "restricted")
 	s.Expect(len(chown.Claims()) <= 1, "%d claims for one member", len(chown.Claims()))
 	s.Say("taking volumePermissions back")
 	chown.Patch(`{"spec":{"volumePermissions":false}}`)
