@@ -26,9 +26,9 @@ type Cluster struct {
 	// FreshID is an identity that nobody has, for a cluster that needs its first.
 	FreshID string `json:"freshID"`
 
-	// Passwords are the digests of the system users' passwords, by user;
-	// empty when the Secret does not exist.
-	Passwords map[string]string `json:"passwords,omitempty"`
+	// Passwords are the digests of the system users' passwords, by user; nil
+	// when the Secret does not exist.
+	Passwords map[string]string `json:"passwords"`
 	// Users are the digests of the passwords of the spec's users, in its order.
 	Users []UserPasswords `json:"users,omitempty"`
 	// Objects are the cluster's own objects, by Kind/name; absent ones are not listed.
@@ -110,9 +110,10 @@ func (m Member) Alone() bool {
 }
 
 // ID is the member's id in the Valkey cluster: its server's word, else its
-// agent's. A member that never ran has none.
+// agent's. A member that never ran has none. Without its agent nothing is known:
+// at an address that was seen a moment ago another member may answer by now.
 func (m Member) ID() (valkey.NodeID, bool) {
-	if m.Server.Known {
+	if m.Server.Known && m.Agent.Known {
 		if id, known := m.Server.Value.MyID(); known {
 			return id, true
 		}

@@ -75,6 +75,14 @@ func TestPrimariesPresent(t *testing.T) {
 		"two shards cannot":              {spec: persistent(2, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: takeOver},
 		"the primary is just silent":     {spec: persistent(1, 1), happens: func(b *bench) { b.at(0, 0).server.Silence(true) }, want: wait},
 		"nobody knows about the primary": {spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, "") }, want: wait},
+		"the replica has the address that the primary's pod is still seen under": {
+			spec: persistent(1, 1), happens: func(b *bench) {
+				b.kill(0, 0, "")
+				b.restart(0, 1)
+				b.edits = append(b.edits, func(in *Input) { in.State.Members[0].Server = in.State.Members[1].Server })
+			},
+			want: wait,
+		},
 		"the primary has no pod, which proves nothing": {
 			spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.at(0, 0).podless = true },
 			want: wait,
