@@ -32,7 +32,7 @@ func (a Applier) createPasswords(ctx context.Context, act plan.CreatePasswords) 
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return err
+	return refused(err)
 }
 
 // recordIdentity writes the cluster's identity into its status, unless the

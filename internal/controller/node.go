@@ -127,13 +127,15 @@ func shortened(note string) string {
 }
 
 // nodeResult says when to look again. A stale plan is made anew at once; a
-// refusal waits for the world as the plan says; any other error backs off.
+// refusal waits for the world; any other error backs off.
 func nodeResult(steps plan.Plan, outcome plan.Outcome) (ctrl.Result, error) {
 	next := plan.Next(steps, nil)
 	for _, result := range outcome {
 		var refusal *plan.Refusal
 		switch {
-		case result.Err == nil || errors.As(result.Err, &refusal):
+		case result.Err == nil:
+		case errors.As(result.Err, &refusal):
+			next = max(next, plan.LookWorld)
 		case errors.Is(result.Err, apply.ErrStale):
 			next = min(next, staleLook)
 		default:

@@ -78,7 +78,9 @@ func (o ClusterObserver) passwords(ctx context.Context, cluster *v1alpha1.Valkey
 	snapshot.Objects[objectKey("Secret", secret.Name)] = state.Object{Foreign: foreign(&secret, cluster)}
 	snapshot.Passwords = map[string]string{}
 	for user, password := range secret.Data {
-		snapshot.Passwords[user] = digest(password)
+		if len(password) > 0 { // an empty one would let anybody in
+			snapshot.Passwords[user] = digest(password)
+		}
 	}
 	return Credentials{Operator: string(secret.Data[name.UserOperator])}, nil
 }

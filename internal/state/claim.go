@@ -23,7 +23,7 @@ type Claim struct {
 	ClusterID string `json:"clusterID,omitempty"`
 	NodeID    string `json:"nodeID,omitempty"`
 	Shape     string `json:"shape,omitempty"`
-	// OwnerUIDs are the UIDs of the claim's owners.
+	// OwnerUIDs are the UIDs of the ValkeyClusters that the claim goes with.
 	OwnerUIDs []string `json:"ownerUIDs,omitempty"`
 
 	Phase       corev1.PersistentVolumeClaimPhase `json:"phase,omitempty"`
@@ -104,7 +104,9 @@ func ClaimOf(pvc *corev1.PersistentVolumeClaim) Claim {
 func ownerUIDs(references []metav1.OwnerReference) []string {
 	var uids []string
 	for _, reference := range references {
-		uids = append(uids, string(reference.UID))
+		if reference.Kind == "ValkeyCluster" {
+			uids = append(uids, string(reference.UID))
+		}
 	}
 	return uids
 }

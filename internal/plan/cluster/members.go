@@ -3,6 +3,10 @@ package cluster
 import (
 	"fmt"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -70,9 +74,9 @@ func (in Input) ids() (map[valkey.NodeID]state.Member, bool) {
 // but says who is missing, and why.
 func membersAnswer(in Input) plan.Verdict {
 	var silent, held []string
-	reason, look := v1alpha1.ReasonMembersStarting, plan.LookGossip
+	reason, look := v1alpha1.ReasonMembersStarting, plan.LookWorld
 	if in.formed() {
-		reason, look = v1alpha1.ReasonMemberUnreachable, plan.LookServer
+		reason = v1alpha1.ReasonMemberUnreachable
 	}
 	for _, member := range in.wanted() {
 		if _, _, known := member.Table(); known && member.Agent.Known {
@@ -83,6 +87,7 @@ func membersAnswer(in Input) plan.Verdict {
 			continue
 		}
 		silent = append(silent, member.Name+why(member))
+		look = min(look, lookFor(in, member))
 	}
 	switch {
 	case len(held) > 0:
@@ -98,6 +103,23 @@ func membersAnswer(in Input) plan.Verdict {
 	default:
 		return settled()
 	}
+}
+
+// startingTime is how long after its creation a pod's server is expected any
+// moment: pulling an image may take it, an answer then comes within tenths of a second.
+const startingTime = time.Minute
+
+// lookFor is how soon to look at a silent member again: nobody tells when a
+// server begins to answer, while a pod that does not run wakes us when it does.
+func lookFor(in Input, member state.Member) time.Duration {
+	pod, one := state.LivePod(member.Pods)
+	switch {
+	case !one || pod.IP == "":
+		return plan.LookWorld
+	case in.formed() || in.State.Now.Sub(pod.CreatedAt) > startingTime:
+		return plan.LookServer
+	}
+	return plan.LookGossip
 }
 
 // why is the best explanation of a member's silence.
@@ -120,10 +142,20 @@ func bounded(list []string) []string {
 	return append(append([]string{}, list[:most]...), fmt.Sprintf("and %d more", len(list)-most))
 }
 
+// unheardTime is how long answers may be missed. The longest that is known to
+// pass by itself is a new password on its way to the servers, for which the
+// kubelet takes a minute or more.
+const unheardTime = 2 * time.Minute
+
 // Unheard says whether a formed cluster merely missed answers: every member
 // that is silent has a pod that its worker, which asks more often, calls ready,
-// and no other member suspects it.
+// no other member suspects it, and it has not been so for long.
 func Unheard(in Input) bool {
+	waiting := meta.FindStatusCondition(in.State.Status.Conditions, v1alpha1.ConditionProgressing)
+	if waiting != nil && waiting.Status == metav1.ConditionTrue && waiting.Reason == v1alpha1.ReasonMemberUnreachable &&
+		in.State.Now.Sub(waiting.LastTransitionTime.Time) > unheardTime {
+		return false
+	}
 	missed := false
 	for _, member := range in.wanted() {
 		if member.Server.Known && member.Agent.Known {

@@ -82,6 +82,11 @@ func keptIdentity(in Input) (string, plan.Verdict) {
 				Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld,
 				Note: fmt.Sprintf("claim %s of an earlier cluster is being deleted; waiting until it is gone", claim.Name),
 			}
+		case len(claim.OwnerUIDs) > 0 && !claim.OwnedBy(in.State.UID):
+			return "", plan.Verdict{
+				Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld,
+				Note: fmt.Sprintf("claim %s goes with an earlier cluster of this name, which was deleted together with its data; waiting until it is gone", claim.Name),
+			}
 		case claim.ClusterID == "":
 			return "", conflict("claim %s bears this cluster's name but no identity; delete it, or give the cluster another name", claim.Name)
 		case claim.Shape != shape:
@@ -119,7 +124,7 @@ func conflict(format string, args ...any) plan.Verdict {
 // somebody took out is not made anew by itself: servers know the old one, and
 // an ACL file without it would keep them from starting.
 func passwordsExist(in Input) plan.Verdict {
-	if len(in.State.Passwords) > 0 {
+	if in.State.Passwords != nil {
 		for _, user := range build.SystemUsers() {
 			if in.State.Passwords[user] == "" {
 				return plan.Verdict{

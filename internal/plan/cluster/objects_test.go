@@ -83,10 +83,13 @@ func TestIdentityRecorded(t *testing.T) {
 			none(in)
 			in.State.Members[0].Claim, in.State.Members[1].Claim = nil, nil
 		}, want: []string{"blocked IdentityConflict"}},
-		"an ephemeral cluster has none":       {spec: ephemeral(1, 1), edit: none, want: []string{"settled Forming", "give cluster prod the identity fresh"}},
-		"kept claims disagree":                {edit: kept(func(c *state.Claim) { c.ClusterID = "id-2" }), want: []string{"blocked IdentityConflict"}},
-		"a claim bears no identity":           {edit: kept(func(c *state.Claim) { c.ClusterID = "" }), want: []string{"blocked IdentityConflict"}},
-		"a claim is of another shape":         {edit: kept(func(c *state.Claim) { c.Shape = "3x1" }), want: []string{"blocked IdentityConflict"}},
+		"an ephemeral cluster has none": {spec: ephemeral(1, 1), edit: none, want: []string{"settled Forming", "give cluster prod the identity fresh"}},
+		"kept claims disagree":          {edit: kept(func(c *state.Claim) { c.ClusterID = "id-2" }), want: []string{"blocked IdentityConflict"}},
+		"a claim bears no identity":     {edit: kept(func(c *state.Claim) { c.ClusterID = "" }), want: []string{"blocked IdentityConflict"}},
+		"a claim is of another shape":   {edit: kept(func(c *state.Claim) { c.Shape = "3x1" }), want: []string{"blocked IdentityConflict"}},
+		"a claim goes with an earlier cluster that was deleted": {
+			edit: kept(func(c *state.Claim) { c.OwnerUIDs = []string{"earlier-uid"} }), want: []string{"wait VolumeUnavailable"},
+		},
 		"a claim is being deleted":            {edit: kept(func(c *state.Claim) { c.Terminating = true }), want: []string{"wait VolumeUnavailable"}},
 		"an ephemeral cluster ignores claims": {spec: ephemeral(1, 1), edit: func(in *Input) { none(in); in.State.Claims = []state.Claim{{Name: "x"}} }, want: []string{"settled Forming", "give cluster prod the identity fresh"}},
 	})
@@ -97,6 +100,7 @@ func TestPasswordsExist(t *testing.T) {
 	judge(t, passwordsExist, map[string]row{
 		"they do":      {want: []string{"settled"}},
 		"they do not":  {edit: func(in *Input) { in.State.Passwords = nil }, want: []string{"settled Forming", "create Secret internal-prod-system-passwords"}},
+		"all are gone": {edit: func(in *Input) { clear(in.State.Passwords) }, want: []string{"blocked PasswordSecretMissing"}},
 		"one is gone":  {edit: func(in *Input) { delete(in.State.Passwords, name.UserOperator) }, want: []string{"blocked PasswordSecretMissing"}},
 		"one is empty": {edit: func(in *Input) { in.State.Passwords[name.UserReplication] = "" }, want: []string{"blocked PasswordSecretMissing"}},
 	})

@@ -50,7 +50,7 @@ func slotsAssigned(in Input) plan.Verdict {
 	}
 	if !all {
 		return plan.Verdict{
-			Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
+			Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookWorld,
 			Note: "slots are assigned once every member answers: one that is silent may own them",
 		}
 	}
@@ -123,7 +123,7 @@ func replicasAttached(in Input) plan.Verdict {
 		members := ofShard(voices, shard)
 		primary, found := primaryOf(members)
 		if !found {
-			waiting, look = fmt.Sprintf("shard %d has no primary that answers", shard), plan.LookServer
+			waiting, look = fmt.Sprintf("shard %d has no primary that answers", shard), plan.LookWorld
 			continue
 		}
 		for _, v := range members {
