@@ -7,8 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -89,8 +91,12 @@ func (r *ClusterReconciler) report(ctx context.Context, object *v1alpha1.ValkeyC
 	}
 	changed := object.DeepCopy()
 	changed.Status = next
-	if err := r.Client.Status().Patch(ctx, changed, ifUnchanged(object), client.FieldOwner(name.FieldManager)); err != nil {
-		return fmt.Errorf("writing the status of cluster %s: %w", object.Name, client.IgnoreNotFound(err))
+	err := r.Client.Status().Patch(ctx, changed, ifUnchanged(object), client.FieldOwner(name.FieldManager))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of cluster %s: %w", object.Name, err)
 	}
 	countExpansion(object, next)
 	for _, event := range report.ClusterEvents(object.Status, next) {
@@ -123,6 +129,10 @@ func (r *ClusterReconciler) SetupWithManager(manager ctrl.Manager, workers int) 
 		Owns(&policyv1.PodDisruptionBudget{}).
 		Watches(&corev1.Pod{}, toCluster).
 		Watches(&corev1.PersistentVolumeClaim{}, toCluster).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: workers,
+			// The library's own back-off grows to a quarter of an hour, in which nothing of the cluster would be healed.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+		}).
 		Complete(reconcile.AsReconciler(manager.GetClient(), r))
 }
