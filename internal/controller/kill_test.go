@@ -193,3 +193,21 @@ func TestNothingIsWrittenWhenSettled(t *testing.T) {
 		})
 	}
 }
+
+// A primary loses its volume while everything restarts: its replica never sees
+// it again, so that no server would ever elect it.
+func TestKilledAfterAllPodsAndAPrimarysVolumeWereLost(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	w.endPods(func(*corev1.Pod) bool { return true })
+	lost := &corev1.PersistentVolumeClaim{}
+	lost.Namespace, lost.Name = namespace, name.Claim(name.Node(clusterName, 1, 0))
+	w.must(w.api.Delete(t.Context(), lost))
+	delete(w.sizes, lost.Name)
+	surviveKills(t, w, func(t *testing.T, end picture) {
+		t.Helper()
+		if len(end.Lost) != 0 {
+			t.Errorf("keys are lost: %v", end.Lost)
+		}
+	})
+}
