@@ -22,12 +22,17 @@ const electionPatience = 180
 // the voters are gone or no replica may stand, the replica that has most takes
 // over, if it is proven that the old primary does not serve.
 func primariesPresent(in Input) plan.Verdict {
+	told := settled()
 	for shard := range int(in.Spec.Shards) {
-		if verdict := shardPresent(in, shard); verdict.Hold != plan.Settled || len(verdict.Actions) > 0 {
-			return verdict
+		verdict := shardPresent(in, shard)
+		if len(verdict.Actions) > 0 {
+			return verdict // one at a time, and none behind a shard that has to wait
+		}
+		if told.Hold == plan.Settled {
+			told = verdict
 		}
 	}
-	return settled()
+	return told
 }
 
 func shardPresent(in Input, shard int) plan.Verdict {

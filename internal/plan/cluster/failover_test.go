@@ -72,7 +72,11 @@ func TestPrimariesPresent(t *testing.T) {
 			},
 			want: wait,
 		},
-		"two shards cannot":              {spec: persistent(2, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: takeOver},
+		"two shards cannot": {spec: persistent(2, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: takeOver},
+		"one shard has to wait, the other one need not": {
+			spec: persistent(2, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.hold(1, 0, protocol.ServerHeld) },
+			want: []string{"settled FailingOver", "let node prod-1-1 take shard 1 over"},
+		},
 		"the primary is just silent":     {spec: persistent(1, 1), happens: func(b *bench) { b.at(0, 0).server.Silence(true) }, want: wait},
 		"nobody knows about the primary": {spec: persistent(1, 1), happens: func(b *bench) { b.kill(0, 0, "") }, want: wait},
 		"the replica has the address that the primary's pod is still seen under": {
