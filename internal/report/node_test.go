@@ -45,7 +45,7 @@ func settledNode() nodeplan.Input {
 			},
 			Class:    state.Seen(state.Class{Name: "fast", Exists: true, Expandable: true}),
 			Workload: &state.Workload{Kind: v1alpha1.WorkloadStatefulSet, Revision: "r", OwnerUIDs: []string{"node-uid"}},
-			Pods:     []state.Pod{{Name: "pod", UID: "pod-uid", IP: "10.0.0.7", Worker: "worker-1", Phase: corev1.PodRunning, Ready: true, Labels: podLabels}},
+			Pods:     []state.Pod{{Name: "pod-0", UID: "pod-uid", IP: "10.0.0.7", Worker: "worker-1", Phase: corev1.PodRunning, Ready: true, Labels: podLabels}},
 			Agent: state.Seen(protocol.Facts{
 				NodeID: "abc", Role: protocol.RoleReplica, Server: protocol.ServerRunning, Decision: protocol.DecisionStart, Ready: true,
 				Disk: &protocol.Disk{TotalBytes: 1000, AvailableBytes: 666, TotalInodes: 100, FreeInodes: 99},
@@ -86,15 +86,15 @@ func TestNodeStatusOfASettledNode(t *testing.T) {
 		}
 	}
 	want := v1alpha1.ValkeyNodeStatus{
-		ObservedGeneration: 4, PodName: "pod", PodUID: "pod-uid", PodIP: "10.0.0.7", Worker: "worker-1", Role: "replica", NodeID: "abc",
+		ObservedGeneration: 4, PodName: "pod-0", PodUID: "pod-uid", PodIP: "10.0.0.7", Worker: "worker-1", Role: "replica", NodeID: "abc",
 		Agent: &v1alpha1.AgentStatus{Server: "running", Decision: "Start"},
 		Storage: &v1alpha1.NodeStorageStatus{
 			Claim: "data", Phase: v1alpha1.StorageSatisfied, Requested: new(size("1Gi")), Capacity: new(size("1Gi")),
 			UsedPercent: new(int32(30)), InodesUsedPercent: new(int32(0)), Used: "30%", SampledAt: new(metav1.NewTime(noon)),
 		},
 		Conditions: []metav1.Condition{
-			condition(v1alpha1.ConditionReady, v1alpha1.ReasonPodReady, "pod pod is ready"),
-			condition(v1alpha1.ConditionWorkloadReady, v1alpha1.ReasonPodReady, "pod pod is ready"),
+			condition(v1alpha1.ConditionReady, v1alpha1.ReasonPodReady, "pod pod-0 is ready"),
+			condition(v1alpha1.ConditionWorkloadReady, v1alpha1.ReasonPodReady, "pod pod-0 is ready"),
 			condition(v1alpha1.ConditionStorageReady, v1alpha1.ReasonVolumesBound, "claim data has 1Gi"),
 		},
 	}
