@@ -75,8 +75,10 @@ type Member struct {
 
 // NodeRecord is a ValkeyNode.
 type NodeRecord struct {
-	UID      string                    `json:"uid"`
-	Foreign  bool                      `json:"foreign,omitempty"`
+	UID     string `json:"uid"`
+	Foreign bool   `json:"foreign,omitempty"`
+	// Orphaned nodes have no owner: they would outlive their cluster.
+	Orphaned bool                      `json:"orphaned,omitempty"`
 	Deleting bool                      `json:"deleting,omitempty"`
 	Spec     v1alpha1.ValkeyNodeSpec   `json:"spec"`
 	Status   v1alpha1.ValkeyNodeStatus `json:"status"`

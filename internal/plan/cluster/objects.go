@@ -73,25 +73,12 @@ func keptIdentity(in Input) (string, plan.Verdict) {
 	if id, recorded := recordedIdentity(in); recorded || !build.StorageEnabled(in.Spec) {
 		return id, settled()
 	}
-	shape := name.Shape(in.Spec.Shards, in.Spec.Replicas)
 	id := ""
 	for _, claim := range in.State.Claims {
-		switch {
-		case claim.Terminating:
-			return "", plan.Verdict{
-				Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld,
-				Note: fmt.Sprintf("claim %s of an earlier cluster is being deleted; waiting until it is gone", claim.Name),
-			}
-		case len(claim.OwnerUIDs) > 0 && !claim.OwnedBy(in.State.UID):
-			return "", plan.Verdict{
-				Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld,
-				Note: fmt.Sprintf("claim %s goes with an earlier cluster of this name, which was deleted together with its data; waiting until it is gone", claim.Name),
-			}
-		case claim.ClusterID == "":
-			return "", conflict("claim %s bears this cluster's name but no identity; delete it, or give the cluster another name", claim.Name)
-		case claim.Shape != shape:
-			return "", conflict("claim %s was kept from a cluster of shape %s, this one is %s; set shards and replicas as they were, or delete the kept claims", claim.Name, claim.Shape, shape)
-		case id != "" && claim.ClusterID != id:
+		if verdict := keepable(in, claim); verdict.Hold != plan.Settled {
+			return "", verdict
+		}
+		if id != "" && claim.ClusterID != id {
 			return "", conflict("kept claims disagree about the data's identity (%s: %s); delete those that are not wanted", claim.Name, claim.ClusterID)
 		}
 		id = claim.ClusterID
@@ -100,6 +87,26 @@ func keptIdentity(in Input) (string, plan.Verdict) {
 		return "", conflict("claims of an earlier cluster were kept, but none of shard %d, whose data is gone with them; bring one back, or delete the kept claims to begin with an empty cluster", shard)
 	}
 	return id, settled()
+}
+
+// keepable says whether a claim of an earlier cluster can be taken up.
+func keepable(in Input, claim state.Claim) plan.Verdict {
+	wait := plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeUnavailable, Look: plan.LookWorld}
+	shape := name.Shape(in.Spec.Shards, in.Spec.Replicas)
+	switch {
+	case claim.Terminating:
+		wait.Note = fmt.Sprintf("claim %s of an earlier cluster is being deleted; waiting until it is gone", claim.Name)
+		return wait
+	case len(claim.OwnerUIDs) > 0 && !claim.OwnedBy(in.State.UID):
+		wait.Note = fmt.Sprintf("claim %s goes with an earlier cluster of this name, which was deleted together with its data; waiting until it is gone", claim.Name)
+		return wait
+	case claim.ClusterID == "":
+		return conflict("claim %s bears this cluster's name but no identity; delete it, or give the cluster another name", claim.Name)
+	case claim.Shape != shape:
+		return conflict("claim %s was kept from a cluster of shape %s, this one is %s; set shards and replicas as they were, or delete the kept claims", claim.Name, claim.Shape, shape)
+	default:
+		return settled()
+	}
 }
 
 // shardWithoutClaim is the first shard none of whose members has a claim.
@@ -171,15 +178,19 @@ func objectsCurrent(in Input) plan.Verdict {
 	return verdict
 }
 
-// nodesExist: every member that the spec wants has its ValkeyNode.
+// nodesExist: every member that the spec wants has its ValkeyNode, which goes
+// with its cluster.
 func nodesExist(in Input) plan.Verdict {
 	cluster := in.build()
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonForming}
 	for _, member := range in.wanted() {
-		if member.Record != nil {
+		spec := build.NodeSpec(cluster, member.Shard, member.Node)
+		if record := member.Record; record != nil {
+			if record.Orphaned && !record.Deleting && record.Spec.Template.Revision == spec.Template.Revision {
+				verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, spec))
+			}
 			continue
 		}
-		spec := build.NodeSpec(cluster, member.Shard, member.Node)
 		verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, spec))
 		if build.StorageEnabled(in.Spec) {
 			verdict.Actions = append(verdict.Actions, ensureSize(cluster, member, *in.Spec.Storage.Size))
@@ -190,7 +201,8 @@ func nodesExist(in Input) plan.Verdict {
 
 // templatesCurrent: every ValkeyNode has the template that the spec asks for.
 // While the cluster has not formed, there is nothing to lose and a wrong image
-// or resource can be mended; a formed cluster is not rolled yet.
+// or resource can be mended; a formed cluster is not rolled yet, nor one whose
+// keys would go with its pods.
 func templatesCurrent(in Input) plan.Verdict {
 	cluster := in.build()
 	verdict := settled()
@@ -202,7 +214,7 @@ func templatesCurrent(in Input) plan.Verdict {
 		if member.Record.Spec.Template.Revision == want.Template.Revision {
 			continue
 		}
-		if in.formed() {
+		if in.formed() || in.keysInMemoryOnly() {
 			return plan.Verdict{
 				Hold: plan.Blocked, Reason: v1alpha1.ReasonChangeNotSupported,
 				Note: fmt.Sprintf("the edit would replace the pod of node %s, which is not supported on a formed cluster yet; set image, config, resources, scheduling, volumePermissions and workloadType back to their former values", member.Name),
@@ -211,6 +223,11 @@ func templatesCurrent(in Input) plan.Verdict {
 		verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, want))
 	}
 	return verdict
+}
+
+// keysInMemoryOnly says whether members hold keys that a new pod would not have.
+func (in Input) keysInMemoryOnly() bool {
+	return !build.StorageEnabled(in.Spec) && in.holdsData()
 }
 
 func ensureNode(cluster build.Cluster, member state.Member, spec v1alpha1.ValkeyNodeSpec) plan.Action {

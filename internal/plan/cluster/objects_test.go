@@ -12,6 +12,7 @@ import (
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
+	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // row is a rule asked about an input that was edited.
@@ -144,6 +145,9 @@ func TestNodesExist(t *testing.T) {
 		"an ephemeral one is gone":            {spec: ephemeral(1, 1), edit: gone, want: []string{"settled Forming", "apply node prod-0-1 as valkey-operator"}},
 		"one that nobody wants is left alone": {edit: func(in *Input) { gone(in); in.State.Members[1].Wanted = false }, want: []string{"settled"}},
 		"one is being deleted":                {edit: func(in *Input) { in.State.Members[1].Record.Deleting = true }, want: []string{"settled"}},
+		"one was orphaned": {edit: func(in *Input) { in.State.Members[1].Record.Orphaned = true }, want: []string{
+			"settled Forming", "apply node prod-0-1 as valkey-operator",
+		}},
 	})
 }
 
@@ -157,6 +161,10 @@ func TestTemplatesCurrent(t *testing.T) {
 			"settled", "apply node prod-0-0 as valkey-operator", "apply node prod-0-1 as valkey-operator",
 		}},
 		"a formed cluster is not rolled": {edit: formed, want: []string{"blocked ChangeNotSupported"}},
+		"keys that would go with their pods are kept": {spec: ephemeral(1, 1), edit: func(in *Input) {
+			image(in)
+			in.State.Members[0].Server = state.Seen(valkey.View{Info: valkey.Info{Keys: 1}})
+		}, want: []string{"blocked ChangeNotSupported"}},
 		"a new agent image rolls nothing": {
 			edit: func(in *Input) { in.AgentImage = "valkey-operator:v2"; in.State.Status.Formed = true },
 			want: []string{"settled"},
