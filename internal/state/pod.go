@@ -1,6 +1,7 @@
 package state
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +64,25 @@ func problemOf(pod *corev1.Pod) string {
 		if waiting == nil || waiting.Reason == "PodInitializing" || waiting.Reason == "ContainerCreating" {
 			continue
 		}
-		return "container " + status.Name + ": " + waiting.Reason + ": " + waiting.Message
+		return "container " + status.Name + ": " + waiting.Reason + ": " + causeOf(status)
 	}
 	return ""
+}
+
+// longestCause bounds what is quoted of a container's last words, in bytes.
+const longestCause = 400
+
+// causeOf says why a container waits. One that ends over and over has left the
+// cause as its last words; the kubelet's own message tells only of its patience,
+// and changes with it.
+func causeOf(status corev1.ContainerStatus) string {
+	last := status.LastTerminationState.Terminated
+	if status.State.Waiting.Reason != "CrashLoopBackOff" || last == nil || last.Message == "" {
+		return status.State.Waiting.Message
+	}
+	words := strings.Join(strings.Fields(last.Message), " ")
+	if len(words) > longestCause {
+		words = strings.ToValidUTF8(words[:longestCause], "") + "…"
+	}
+	return words
 }
