@@ -47,7 +47,8 @@ func shardPresent(in Input, shard int) plan.Verdict {
 		wait.Note = fmt.Sprintf("shard %d: the servers elect a new primary", shard)
 		return wait
 	}
-	if !provenStopped(in, lost) || slices.ContainsFunc(orphans, linked) {
+	mayBeServed := func(v voice) bool { return linked(v) || !provenStopped(in, v.myself.PrimaryID) }
+	if slices.ContainsFunc(orphans, mayBeServed) {
 		wait.Note = fmt.Sprintf("shard %d: the primary does not answer, the servers cannot elect another, and it is not proven that the primary is gone; it takes over again when its pod is back", shard)
 		return wait
 	}

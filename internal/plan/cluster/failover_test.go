@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/state"
+	"valkey.io/valkey-operator/internal/valkey"
 	"valkey.io/valkey-operator/internal/valkey/valkeytest"
 )
 
@@ -62,6 +64,23 @@ func TestPrimariesPresent(t *testing.T) {
 			spec: persistent(1, 1), happens: func(b *bench) {
 				b.hold(0, 0, protocol.ServerHeld)
 				b.edits = append(b.edits, func(in *Input) { in.State.Members[0].Agent.Value.Decision = protocol.DecisionVolumeLocked })
+			},
+			want: wait,
+		},
+		"one replica still follows the primary before the last one, which is just silent": {
+			spec: ephemeral(1, 2), happens: func(b *bench) {
+				b.servers.Settle()
+				b.replace(0, 0, "10.1.0.1:6379")
+				b.servers.Step()
+				b.edits = append(b.edits, func(in *Input) {
+					last := &in.State.Members[2].Server.Value.Table
+					for i := range last.Nodes {
+						if last.Nodes[i].Flags.Myself {
+							last.Nodes[i].PrimaryID = b.at(0, 0).server.ID()
+						}
+					}
+					in.State.Members[0].Server = state.Unknown[valkey.View]("silent")
+				})
 			},
 			want: wait,
 		},
