@@ -126,6 +126,10 @@ func replicasAttached(in Input) plan.Verdict {
 			waiting, look = fmt.Sprintf("shard %d has no primary that answers", shard), plan.LookWorld
 			continue
 		}
+		if superseded(primary, voices) {
+			waiting = fmt.Sprintf("node %s has yet to hear that its slots have a later owner", primary.Name)
+			continue
+		}
 		for _, v := range members {
 			if mayAttach(v, primary) {
 				verdict.Actions = append(verdict.Actions, plan.AttachReplica{Replica: v.server(), Primary: primary.id})
@@ -144,6 +148,21 @@ func replicasAttached(in Input) plan.Verdict {
 	return verdict
 }
 
+// superseded says whether any member knows a later owner of a primary's slots.
+// That one may be silent, or have crashed: its replicas have the newer data, and
+// must not follow one that came back with older.
+func superseded(primary voice, voices []voice) bool {
+	for _, v := range voices {
+		for _, entry := range v.table.Nodes {
+			later := entry.ID != primary.id && entry.ConfigEpoch > primary.myself.ConfigEpoch
+			if later && entry.Flags.Primary && !entry.Slots.Intersect(primary.myself.Slots).IsEmpty() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // follows says whether a member is a replica of a primary already.
 func follows(v, primary voice) bool {
 	return v.myself.Flags.Replica && v.myself.PrimaryID == primary.id
@@ -159,7 +178,11 @@ func mayAttach(v, primary voice) bool {
 // empty when it is in sync, or the primary itself.
 func awaited(v, primary voice) string {
 	switch {
-	case v.id == primary.id || v.primaryWithSlots():
+	case v.id == primary.id:
+		return ""
+	case !v.myself.Slots.Intersect(primary.myself.Slots).IsEmpty():
+		return fmt.Sprintf("node %s has yet to hear that node %s has taken its slots over", v.Name, primary.Name)
+	case v.primaryWithSlots():
 		return ""
 	case !follows(v, primary):
 		return fmt.Sprintf("node %s has yet to hear of its primary %s", v.Name, primary.Name)

@@ -5,6 +5,7 @@ import (
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/valkey"
+	"valkey.io/valkey-operator/internal/valkey/valkeytest"
 )
 
 func TestSlotsAssigned(t *testing.T) {
@@ -129,6 +130,22 @@ func TestReplicasAttached(t *testing.T) {
 			b.meet(0, 1)
 			b.advance(3)
 		}, want: []string{"settled ReplicasAttaching", "attach node prod-0-1 as replica of prod-0-0"}},
+		"an earlier owner is back, while the later one is silent": {spec: persistent(1, 2), happens: func(b *bench) {
+			b.kill(0, 0, "")
+			b.command(1, func(server valkey.Server) error { return server.Failover(b.context(), valkey.Takeover) })
+			b.servers.Settle()
+			b.kill(0, 1, "")
+			b.at(0, 0).mute = false
+			b.at(0, 0).server.Start(valkeytest.Start{Address: "10.1.0.1:6379"})
+			b.edits = append(b.edits, func(in *Input) {
+				table := &in.State.Members[2].Server.Value.Table
+				for i := range table.Nodes {
+					if table.Nodes[i].ID == b.at(0, 0).server.ID() {
+						table.Nodes[i].Addr.Host = "10.1.0.1" // it was introduced
+					}
+				}
+			})
+		}, want: []string{"wait ReplicasAttaching"}},
 		"of two slot owners in a shard the later one is followed": {spec: persistent(3, 2), happens: func(b *bench) {
 			b.at(0, 0).server.Silence(true)
 			b.advance(30)
@@ -141,7 +158,7 @@ func TestReplicasAttached(t *testing.T) {
 					}
 				}
 			})
-		}, want: []string{"settled"}},
+		}, want: []string{"wait ReplicasAttaching"}},
 	})
 }
 
