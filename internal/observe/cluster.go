@@ -90,7 +90,7 @@ func (o ClusterObserver) users(ctx context.Context, cluster *v1alpha1.ValkeyClus
 	for _, user := range cluster.Spec.Users {
 		seen := state.UserPasswords{Name: user.Name}
 		if user.PasswordSecret != nil {
-			if err := o.userPasswords(ctx, cluster.Namespace, user, &seen); err != nil {
+			if err := o.userPasswords(ctx, cluster, user, &seen); err != nil {
 				return err
 			}
 		}
@@ -99,12 +99,13 @@ func (o ClusterObserver) users(ctx context.Context, cluster *v1alpha1.ValkeyClus
 	return nil
 }
 
-func (o ClusterObserver) userPasswords(ctx context.Context, namespace string, user v1alpha1.User, seen *state.UserPasswords) error {
+func (o ClusterObserver) userPasswords(ctx context.Context, cluster *v1alpha1.ValkeyCluster, user v1alpha1.User, seen *state.UserPasswords) error {
 	var secret corev1.Secret
-	err := o.Direct.Get(ctx, client.ObjectKey{Namespace: namespace, Name: user.PasswordSecret.Name}, &secret)
+	err := o.Direct.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: user.PasswordSecret.Name}, &secret)
 	if apierrors.IsNotFound(err) {
 		seen.Missing = "Secret " + user.PasswordSecret.Name
-		return nil
+		seen.Digests, err = o.knownDigests(ctx, cluster, user.Name)
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("reading the passwords of user %s: %w", user.Name, err)
@@ -122,6 +123,30 @@ func (o ClusterObserver) userPasswords(ctx context.Context, namespace string, us
 		seen.Digests = append(seen.Digests, digest(password))
 	}
 	return nil
+}
+
+// knownDigests are the passwords of a user that the servers know. A Secret that
+// is gone, be it for the moment in which another tool makes it anew, revokes
+// nothing: taking its key out, or disabling the user, does.
+func (o ClusterObserver) knownDigests(ctx context.Context, cluster *v1alpha1.ValkeyCluster, user string) ([]string, error) {
+	var acl corev1.Secret
+	err := o.Direct.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name.ACLSecret(cluster.Name)}, &acl)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	var digests []string
+	for line := range strings.Lines(string(acl.Data[name.KeyACL])) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[1] != user {
+			continue
+		}
+		for _, word := range words[2:] {
+			if known, is := strings.CutPrefix(word, "#"); is {
+				digests = append(digests, known)
+			}
+		}
+	}
+	return digests, nil
 }
 
 // digest is a password as it stands in an ACL file.

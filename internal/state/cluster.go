@@ -51,7 +51,8 @@ type Object struct {
 type UserPasswords struct {
 	Name    string   `json:"name"`
 	Digests []string `json:"digests,omitempty"`
-	// Missing names the Secret or key that could not be found.
+	// Missing names the Secret or key that could not be found. Where a whole
+	// Secret is missing, the digests are those that the servers know.
 	Missing string `json:"missing,omitempty"`
 }
 

@@ -40,7 +40,10 @@ func namesFree(in Input) plan.Verdict {
 // identityRecorded: the identity of the cluster's data is known and stands in
 // its status: its own, else the one that kept claims agree on, else a new one.
 func identityRecorded(in Input) plan.Verdict {
-	if in.State.Status.ClusterID != "" {
+	if recorded := in.State.Status.ClusterID; recorded != "" {
+		if id, borne := recordedIdentity(in); borne && id != recorded {
+			return conflict("status.clusterID is %s, but the cluster's nodes bear %s: the status is another cluster's, or an older one's; set status.clusterID back to %s", recorded, id, id)
+		}
 		return settled()
 	}
 	id, verdict := keptIdentity(in)
@@ -235,15 +238,20 @@ func ensureNode(cluster build.Cluster, member state.Member, spec v1alpha1.Valkey
 }
 
 // userPasswordsFound: every password that the spec's users name exists. A user
-// whose password is missing is off; the others are not held up.
+// who never had one is off; the others are not held up.
 func userPasswordsFound(in Input) plan.Verdict {
 	for _, user := range in.State.Users {
-		if user.Missing != "" {
-			return plan.Verdict{
-				Hold: plan.Wait, Reason: v1alpha1.ReasonPasswordSecretMissing, Look: plan.LookWorld,
-				Note: fmt.Sprintf("user %s cannot log in: %s does not exist; create it", user.Name, user.Missing),
-			}
+		if user.Missing == "" {
+			continue
 		}
+		verdict := plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonPasswordSecretMissing, Look: plan.LookWorld,
+			Note: fmt.Sprintf("user %s cannot log in: %s does not exist; create it", user.Name, user.Missing),
+		}
+		if len(user.Digests) > 0 {
+			verdict.Note = fmt.Sprintf("%s of user %s does not exist; create it; until then the user's other and former passwords stay valid", user.Missing, user.Name)
+		}
+		return verdict
 	}
 	return settled()
 }

@@ -76,10 +76,11 @@ func TestIdentityRecorded(t *testing.T) {
 		}
 	}
 	judge(t, identityRecorded, map[string]row{
-		"it is":                               {want: []string{"settled"}},
-		"a new cluster gets a fresh one":      {edit: func(in *Input) { none(in); in.State.Claims = nil }, want: []string{"settled Forming", "give cluster prod the identity fresh"}},
-		"kept claims give theirs":             {edit: none, want: []string{"settled Forming", "give cluster prod the identity id-1"}},
-		"the status was lost, the nodes know": {spec: ephemeral(1, 1), edit: lost, want: []string{"settled Forming", "give cluster prod the identity id-1"}},
+		"it is":                                            {want: []string{"settled"}},
+		"a new cluster gets a fresh one":                   {edit: func(in *Input) { none(in); in.State.Claims = nil }, want: []string{"settled Forming", "give cluster prod the identity fresh"}},
+		"kept claims give theirs":                          {edit: none, want: []string{"settled Forming", "give cluster prod the identity id-1"}},
+		"the status was lost, the nodes know":              {spec: ephemeral(1, 1), edit: lost, want: []string{"settled Forming", "give cluster prod the identity id-1"}},
+		"the status bears another identity than the nodes": {edit: func(in *Input) { in.State.Status.ClusterID = "id-2" }, want: []string{"blocked IdentityConflict"}},
 		"a shard has no kept claim": {edit: func(in *Input) {
 			none(in)
 			in.State.Members[0].Claim, in.State.Members[1].Claim = nil, nil
