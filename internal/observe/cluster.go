@@ -75,7 +75,7 @@ func (o ClusterObserver) passwords(ctx context.Context, cluster *v1alpha1.Valkey
 		}
 		return Credentials{}, fmt.Errorf("reading the system users' passwords: %w", err)
 	}
-	snapshot.Objects[objectKey("Secret", secret.Name)] = state.Object{Foreign: foreign(&secret, cluster)}
+	snapshot.Objects[objectKey("Secret", secret.Name)] = state.Object{Foreign: foreign(&secret, cluster), Earlier: earlier(&secret, cluster)}
 	snapshot.Passwords = map[string]string{}
 	for user, password := range secret.Data {
 		if len(password) > 0 { // an empty one would let anybody in
@@ -193,7 +193,7 @@ func (o ClusterObserver) objects(ctx context.Context, cluster *v1alpha1.ValkeyCl
 			return fmt.Errorf("reading the owned fields of %s %s: %w", read.kind, read.name, err)
 		}
 		snapshot.Objects[objectKey(read.kind, read.name)] = state.Object{
-			Foreign: foreign(read.into, cluster), Digest: state.Digest(owned),
+			Foreign: foreign(read.into, cluster), Earlier: earlier(read.into, cluster), Digest: state.Digest(owned),
 		}
 	}
 	return nil
@@ -206,6 +206,13 @@ func foreign(object metav1.Object, cluster *v1alpha1.ValkeyCluster) bool {
 		return controller.UID != cluster.UID
 	}
 	return object.GetLabels()[name.LabelCluster] != cluster.Name
+}
+
+// earlier says whether an object belongs to a cluster that had this one's name
+// before: it is collected with it.
+func earlier(object metav1.Object, cluster *v1alpha1.ValkeyCluster) bool {
+	controller := metav1.GetControllerOf(object)
+	return controller != nil && controller.Kind == "ValkeyCluster" && controller.Name == cluster.Name && controller.UID != cluster.UID
 }
 
 // members reads the ValkeyNodes, claims and pods of the cluster.
@@ -253,7 +260,7 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 		byName[node.Name] = member
 	}
 	member.Record = &state.NodeRecord{
-		UID: string(node.UID), Foreign: foreign(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
+		UID: string(node.UID), Foreign: foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
 		Spec: node.Spec, Status: node.Status,
 	}
 }

@@ -41,8 +41,10 @@ type Cluster struct {
 
 // Object is an object as far as we may own it.
 type Object struct {
-	// Foreign says that it belongs to somebody else.
+	// Foreign says that it belongs to somebody else; Earlier, that this is an
+	// earlier cluster of the same name, which it goes with.
 	Foreign bool `json:"foreign,omitempty"`
+	Earlier bool `json:"earlier,omitempty"`
 	// Digest of the fields that our field manager owns.
 	Digest string `json:"digest,omitempty"`
 }
@@ -78,6 +80,7 @@ type Member struct {
 type NodeRecord struct {
 	UID     string `json:"uid"`
 	Foreign bool   `json:"foreign,omitempty"`
+	Earlier bool   `json:"earlier,omitempty"`
 	// Orphaned nodes have no owner: they would outlive their cluster.
 	Orphaned bool                      `json:"orphaned,omitempty"`
 	Deleting bool                      `json:"deleting,omitempty"`

@@ -16,24 +16,38 @@ import (
 
 // namesFree: no object that bears a name of ours belongs to somebody else.
 func namesFree(in Input) plan.Verdict {
-	var taken []string
-	for key, object := range in.State.Objects {
-		if object.Foreign {
+	var taken, passing []string
+	sort := func(key string, foreign, earlier bool) {
+		switch {
+		case earlier:
+			passing = append(passing, key)
+		case foreign:
 			taken = append(taken, key)
 		}
 	}
+	for key, object := range in.State.Objects {
+		sort(key, object.Foreign, object.Earlier)
+	}
 	for _, member := range in.State.Members {
-		if member.Record != nil && member.Record.Foreign {
-			taken = append(taken, "ValkeyNode/"+member.Name)
+		if member.Record != nil {
+			sort("ValkeyNode/"+member.Name, member.Record.Foreign, member.Record.Earlier)
 		}
 	}
-	if len(taken) == 0 {
-		return settled()
-	}
 	slices.Sort(taken)
-	return plan.Verdict{
-		Hold: plan.Blocked, Reason: v1alpha1.ReasonNameTaken, Look: plan.LookWorld,
-		Note: fmt.Sprintf("%s exists and belongs to somebody else; remove it, or give the cluster another name", strings.Join(taken, ", ")),
+	slices.Sort(passing)
+	switch {
+	case len(taken) > 0:
+		return plan.Verdict{
+			Hold: plan.Blocked, Reason: v1alpha1.ReasonNameTaken, Look: plan.LookWorld,
+			Note: fmt.Sprintf("%s exists and belongs to somebody else; remove it, or give the cluster another name", strings.Join(taken, ", ")),
+		}
+	case len(passing) > 0:
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonForming, Look: plan.LookServer,
+			Note: fmt.Sprintf("%s goes with an earlier cluster of this name; waiting until it is gone", strings.Join(bounded(passing), ", ")),
+		}
+	default:
+		return settled()
 	}
 }
 

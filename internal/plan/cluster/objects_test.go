@@ -55,6 +55,12 @@ func TestNamesFree(t *testing.T) {
 			edit: func(in *Input) { in.State.Objects["Service/valkey-prod"] = state.Object{Foreign: true} },
 			want: taken,
 		},
+		"a Service goes with an earlier cluster of this name": {
+			edit: func(in *Input) {
+				in.State.Objects["Service/valkey-prod"] = state.Object{Foreign: true, Earlier: true}
+			},
+			want: []string{"wait Forming"},
+		},
 		"a ValkeyNode is somebody else's": {edit: func(in *Input) { in.State.Members[0].Record.Foreign = true }, want: taken},
 		"nothing exists yet":              {edit: func(in *Input) { in.State.Objects, in.State.Members = nil, nil }, want: []string{"settled"}},
 	})
