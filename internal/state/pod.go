@@ -23,10 +23,17 @@ type Pod struct {
 	Nudge string `json:"nudge,omitempty"`
 	// Problem is why the pod does not run: an unschedulable pod's or a waiting
 	// container's own words.
-	Problem   string    `json:"problem,omitempty"`
-	Restarts  int32     `json:"restarts,omitempty"`
-	CreatedAt time.Time `json:"createdAt"`
+	Problem  string `json:"problem,omitempty"`
+	Restarts int32  `json:"restarts,omitempty"`
+	// CrashLooping says that its worker has ended a container over and over and
+	// does not run it now.
+	CrashLooping bool      `json:"crashLooping,omitempty"`
+	CreatedAt    time.Time `json:"createdAt"`
 }
+
+// fewRestarts is how many restarts of a container are no crash loop yet: what
+// makes a server end once or twice may pass, and its data comes back with it.
+const fewRestarts = 3
 
 // Finished says whether none of the pod's containers will run again.
 func (p Pod) Finished() bool {
@@ -48,6 +55,8 @@ func PodOf(pod *corev1.Pod) Pod {
 	}
 	for _, status := range pod.Status.ContainerStatuses {
 		out.Restarts += status.RestartCount
+		waiting := status.State.Waiting
+		out.CrashLooping = out.CrashLooping || waiting != nil && waiting.Reason == "CrashLoopBackOff" && status.RestartCount > fewRestarts
 	}
 	return out
 }

@@ -53,3 +53,29 @@ func TestProblemOfAContainerThatWaits(t *testing.T) {
 		})
 	}
 }
+
+func TestCrashLooping(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason   string
+		restarts int32
+		want     bool
+	}{
+		"it ended once":               {"CrashLoopBackOff", 1, false},
+		"it ended over and over":      {"CrashLoopBackOff", 4, true},
+		"its image cannot be pulled":  {"ImagePullBackOff", 4, false},
+		"it runs, after all its ends": {"", 4, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := corev1.ContainerStatus{RestartCount: test.restarts}
+			if test.reason != "" {
+				status.State.Waiting = &corev1.ContainerStateWaiting{Reason: test.reason}
+			}
+			pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}}
+			if got := state.PodOf(pod).CrashLooping; got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -47,8 +47,7 @@ func shardPresent(in Input, shard int) plan.Verdict {
 		wait.Note = fmt.Sprintf("shard %d: the servers elect a new primary", shard)
 		return wait
 	}
-	mayBeServed := func(v voice) bool { return linked(v) || !provenStopped(in, v.myself.PrimaryID) }
-	if slices.ContainsFunc(orphans, mayBeServed) {
+	if slices.ContainsFunc(orphans, func(v voice) bool { return mayBeServed(in, v) }) {
 		wait.Note = fmt.Sprintf("shard %d: the primary does not answer, the servers cannot elect another, and it is not proven that the primary is gone; it takes over again when its pod is back", shard)
 		return wait
 	}
@@ -140,6 +139,19 @@ func votersCanElect(in Input, replica voice, lost valkey.NodeID) bool {
 	return len(voters) > int(in.Spec.Shards)/2
 }
 
+// mayBeServed says whether the primary that a replica follows may still serve,
+// or come back with data that the replica has not.
+func mayBeServed(in Input, v voice) bool {
+	lost := v.myself.PrimaryID
+	switch {
+	case linked(v):
+		return true
+	case crashLoops(in, lost):
+		return !wasLinked(v)
+	}
+	return !provenStopped(in, lost)
+}
+
 // provenStopped says whether the server with an id cannot serve: its agent
 // says that it holds it, or its member has another id by now and no second pod.
 // One that has merely stopped is started again with its data the next moment.
@@ -150,6 +162,26 @@ func provenStopped(in Input, lost valkey.NodeID) bool {
 		return all && in.everyPodAlone()
 	}
 	return member.Alone() && heldByAgent(member)
+}
+
+// crashLoops says whether the server with an id ends at each start, by its
+// worker's word, and does not run now. It has data that it cannot load: only a
+// replica that had a link to it may go on with its own.
+func crashLoops(in Input, lost valkey.NodeID) bool {
+	for _, member := range in.wanted() {
+		pod, one := state.LivePod(member.Pods)
+		was := member.Record != nil && valkey.NodeID(member.Record.Status.NodeID) == lost
+		if was && one && member.Alone() && pod.CrashLooping && !member.Agent.Known {
+			return true
+		}
+	}
+	return false
+}
+
+// wasLinked says whether a replica was linked to its primary since its start.
+func wasLinked(v voice) bool {
+	link := v.Server.Value.Info.Replication.Primary
+	return link != nil && link.DownSeconds >= 0
 }
 
 // hasMore says whether a replica has more of its primary's history than
@@ -169,7 +201,10 @@ func hasData(v voice) bool { return v.Server.Value.Info.Keys > 0 }
 func provenEmpty(in Input, lost valkey.NodeID) bool {
 	ids, _ := in.ids()
 	member, current := ids[lost]
-	return !current || member.Agent.Known && member.Agent.Value.Empty == protocol.Yes
+	if !current {
+		return !crashLoops(in, lost)
+	}
+	return member.Agent.Known && member.Agent.Value.Empty == protocol.Yes
 }
 
 // othersKnown says whether the shard's members that do not answer are known

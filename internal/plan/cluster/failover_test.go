@@ -92,6 +92,22 @@ func TestPrimariesPresent(t *testing.T) {
 			want: wait,
 		},
 		"two shards cannot": {spec: persistent(2, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: takeOver},
+		"the primary ends at each start, its replica was linked": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, ""); b.crashLoop(0) },
+			want: takeOver,
+		},
+		"the primary ends at each start, its replica restarted as well": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, ""); b.restart(0, 1); b.crashLoop(0) },
+			want: wait,
+		},
+		"the primary ends at each start, its replica has nothing": {
+			spec: persistent(1, 1), happens: func(b *bench) {
+				b.hold(0, 0, "")
+				b.crashLoop(0)
+				b.edits = append(b.edits, func(in *Input) { in.State.Members[1].Server.Value.Info.Keys = 0 })
+			},
+			want: wait,
+		},
 		"one shard has to wait, the other one need not": {
 			spec: persistent(2, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.hold(1, 0, protocol.ServerHeld) },
 			want: []string{"settled FailingOver", "let node prod-1-1 take shard 1 over"},
@@ -181,4 +197,14 @@ func (b *bench) unsynced(shard, index int) {
 	s := b.at(shard, index)
 	s.server.Kill()
 	s.server.Start(startEmptied)
+}
+
+// crashLoop has the worker of a shard's first member say that its server ends over and over.
+func (b *bench) crashLoop(shard int) {
+	seat := b.at(shard, 0)
+	b.edits = append(b.edits, func(in *Input) {
+		member := &in.State.Members[shard*(int(b.spec.Replicas)+1)]
+		member.Record.Status.NodeID = string(seat.server.ID())
+		member.Pods[0].CrashLooping, member.Pods[0].Ready = true, false
+	})
 }
