@@ -66,15 +66,20 @@ func (c *Cluster) toolName() string {
 	return toolPod + "-" + c.Spec.Name + "-" + strings.ToLower(c.Environment["VALKEY_USERNAME"])
 }
 
-// ensureTool starts the tool pod where there is none.
+// ensureTool starts the tool pod where there is none. One that cannot end
+// because its worker is gone is forgotten.
 func (c *Cluster) ensureTool() string {
 	name := c.toolName()
-	_, err := c.Typed.CoreV1().Pods(c.Namespace).Get(c.ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		c.startTool(name, 1, c.Environment, "sleep")
-	} else {
+	pod, err := c.Typed.CoreV1().Pods(c.Namespace).Get(c.ctx, name, metav1.GetOptions{})
+	if err == nil && pod.DeletionTimestamp == nil {
+		return name
+	}
+	if err == nil {
+		c.Kubectl("delete", "pod", name, "--force", "--grace-period=0", "--ignore-not-found")
+	} else if !apierrors.IsNotFound(err) {
 		c.NoError(err, "looking for the tool pod")
 	}
+	c.startTool(name, 1, c.Environment, "sleep")
 	return name
 }
 
