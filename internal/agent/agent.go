@@ -243,7 +243,7 @@ func (a *agent) awaitEnd(server *process.Server) {
 func (a *agent) start(output io.Writer) (*process.Server, *sampler, error) {
 	seen, _ := a.board.look()
 	a.board.mu.Lock()
-	wasReplica := a.board.files.role() == protocol.RoleReplica
+	asked := start{noFailover: a.board.files.role() == protocol.RoleReplica, blank: !a.board.files.known}
 	a.board.mu.Unlock()
 	users, err := a.config.readUsers(seen.Replaced)
 	if err != nil {
@@ -261,7 +261,7 @@ func (a *agent) start(output io.Writer) (*process.Server, *sampler, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := a.config.writeConf(wasReplica); err != nil {
+	if err := a.config.writeConf(asked); err != nil {
 		return nil, nil, err
 	}
 	_ = os.Remove(a.config.lastStopFile())
@@ -272,10 +272,10 @@ func (a *agent) start(output io.Writer) (*process.Server, *sampler, error) {
 		return nil, nil, err
 	}
 	a.board.setPhase(probe.Up)
-	a.log.Info("the server was started", "noFailover", wasReplica, "closed", seen.Replaced)
+	a.log.Info("the server was started", "noFailover", asked.noFailover, "blank", asked.blank, "closed", seen.Replaced)
 	return server, &sampler{
 		config: a.config, board: a.board,
-		usersAsked: users, usersGiven: a.users, password: operator, passwordGiven: password, closed: seen.Replaced, noFailover: wasReplica,
+		usersAsked: users, usersGiven: a.users, password: operator, passwordGiven: password, closed: seen.Replaced, noFailover: asked.noFailover, joining: asked.blank,
 	}, nil
 }
 

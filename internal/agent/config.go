@@ -67,8 +67,14 @@ func (c Config) password(user string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
+// start is what a start decision asks of the configuration.
+type start struct {
+	noFailover bool // the server must not stand for election
+	blank      bool // the server has no place in a cluster yet
+}
+
 // writeConf renders the file that the server is started on.
-func (c Config) writeConf(noFailover bool) error {
+func (c Config) writeConf(asked start) error {
 	password, err := c.password(userReplication)
 	if err != nil {
 		return err
@@ -96,8 +102,9 @@ func (c Config) writeConf(noFailover bool) error {
 		"primaryuser " + userReplication,
 		"primaryauth " + strconv.Quote(password),
 		"cluster-announce-ip " + c.PodIP,
-		"cluster-replica-no-failover " + yesNo(noFailover),
+		"cluster-replica-no-failover " + yesNo(asked.noFailover),
 	}
+	lines = append(lines, joiningLines(asked.blank)...)
 	return writePrivately(c.confFile(), []byte(strings.Join(lines, "\n")+"\n"))
 }
 
@@ -108,22 +115,28 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// appendOnly is what the operator's file says about appendonly: the last line
-// counts, as for the server. Without one it is off.
+// appendOnly is what the operator's file says about appendonly. Without a line
+// it is off.
 func (c Config) appendOnly() (bool, error) {
+	value, _, err := c.setting("appendonly")
+	return strings.EqualFold(value, "yes"), err
+}
+
+// setting is the value of a one-word setting in the operator's file, and
+// whether it is there: the last line counts, as for the server.
+func (c Config) setting(name string) (value string, found bool, err error) {
 	text, err := os.ReadFile(c.Settings)
 	if err != nil {
-		return false, fmt.Errorf("reading the operator's settings: %w", err)
+		return "", false, fmt.Errorf("reading the operator's settings: %w", err)
 	}
-	on := false
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
-		if len(words) == 2 && strings.EqualFold(words[0], "appendonly") {
-			on = strings.EqualFold(strings.Trim(words[1], `"'`), "yes")
+		if len(words) == 2 && strings.EqualFold(words[0], name) {
+			value, found = strings.Trim(words[1], `"'`), true
 		}
 	}
-	return on, lines.Err()
+	return value, found, lines.Err()
 }
 
 // writePrivately replaces a file in one step, readable by nobody else. The run

@@ -23,5 +23,6 @@
 //     appenddirname, appendfilename, because the start guard reads them;
 //   - the users: aclfile (a copy in RUN, which the agent keeps up to date),
 //     primaryuser, primaryauth;
-//   - what the start decision asks for: cluster-replica-no-failover.
+//   - what the start decision asks for: cluster-replica-no-failover and, of a
+//     blank member until it serves, a short cluster-node-timeout.
 package agent

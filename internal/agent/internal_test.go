@@ -159,7 +159,7 @@ func TestConfHasTheLastWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := Config{Data: "/data", Run: directory, Settings: "/etc/valkey/config/valkey.conf", Passwords: directory, PodIP: "10.0.0.7"}
-	if err := config.writeConf(true); err != nil {
+	if err := config.writeConf(start{noFailover: true}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(config.confFile())

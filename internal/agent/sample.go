@@ -36,6 +36,7 @@ type sampler struct {
 	password        string // the operator's that the server took last
 	passwordGiven   string // the replication password the server has
 	closed          bool   // the server admits the operator alone
+	joining         bool   // the server started blank and has a short node timeout
 	noFailover      bool   // the server was told not to stand for election
 	noFailoverSince time.Time
 	tendedAt        time.Time
@@ -140,6 +141,7 @@ func (s *sampler) trouble(what string, err error) {
 // opened, users and passwords kept up to date.
 func (s *sampler) tend(ctx context.Context, view valkey.View, now time.Time) {
 	s.openDoors(view)
+	s.joined(ctx, view)
 	s.allowFailover(ctx, view, now)
 	if now.Sub(s.tendedAt) < tendEvery {
 		return

@@ -40,6 +40,14 @@ func workloadExists(in Input) plan.Verdict {
 }
 
 func workloadMissing(in Input) plan.Verdict {
+	if in.Spec.Storage.Enabled && in.State.Claim == nil && in.Spec.Storage.Size == nil {
+		// The claim comes with the size, the next moment: a pod that is scheduled
+		// without it waits for the scheduler's second try.
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending, Look: plan.LookServer,
+			Note: "the workload is made together with its claim",
+		}
+	}
 	if in.Spec.Storage.Enabled && in.State.Claim != nil {
 		if verdict := claimUsable(in); verdict.Hold != plan.Settled {
 			return verdict

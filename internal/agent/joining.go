@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"context"
+	"strconv"
+
+	"valkey.io/valkey-operator/internal/valkey"
+)
+
+// A server that gets its first slots was in a minority of none until then, and
+// waits before it serves for as long as the node timeout, at most 5 s: the
+// server's CLUSTER_MAX_REJOIN_DELAY. A blank member has nothing to protect by
+// waiting, so it starts with the shortest timeout that leaves a handshake its
+// second, and gets the cluster's own as soon as it serves.
+const joiningNodeTimeout = 1000 // milliseconds
+
+// defaultNodeTimeout is the server's own, in milliseconds.
+const defaultNodeTimeout = "15000"
+
+const nodeTimeoutSetting = "cluster-node-timeout"
+
+// joiningLines are the last lines of the configuration of a blank member.
+func joiningLines(blank bool) []string {
+	if !blank {
+		return nil
+	}
+	return []string{nodeTimeoutSetting + " " + strconv.Itoa(joiningNodeTimeout)}
+}
+
+// nodeTimeout is the cluster's node timeout, as the operator's file says.
+func (c Config) nodeTimeout() (string, error) {
+	value, found, err := c.setting(nodeTimeoutSetting)
+	if !found {
+		value = defaultNodeTimeout
+	}
+	return value, err
+}
+
+// joined gives a member that started blank the cluster's node timeout once it
+// serves: as a replica that has its primary's data, or with slots of its own.
+func (s *sampler) joined(ctx context.Context, view valkey.View) {
+	if !s.joining || !serves(view) {
+		return
+	}
+	timeout, err := s.config.nodeTimeout()
+	if err == nil {
+		err = s.conn.ConfigSet(ctx, nodeTimeoutSetting, timeout)
+	}
+	if err != nil {
+		s.trouble("the node timeout could not be set", err)
+		return
+	}
+	s.joining = false
+	s.board.log.Info("the server has joined the cluster", "nodeTimeout", timeout+"ms")
+}
+
+func serves(view valkey.View) bool {
+	if !view.ClusterKnown || !view.Cluster.StateOK {
+		return false
+	}
+	if link := view.Info.Replication.Primary; link != nil {
+		return link.Up && !link.SyncInProgress
+	}
+	myself, known := view.Myself()
+	return known && !myself.Slots.IsEmpty()
+}
