@@ -6,10 +6,8 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"valkey.io/valkey-operator/internal/plan"
@@ -28,10 +26,13 @@ type Applier struct {
 	Dial valkey.Dialer
 	// Login is the operator's password at the servers of this cluster.
 	Login string
+	// Lanes is on how many targets a step is carried out side by side; less
+	// than two means one after the other.
+	Lanes int
 }
 
-// Run performs the steps of a plan in order. The first error of a step ends
-// that step's track; other tracks go on. It returns one result for each step
+// Run performs the steps of a plan in order. An error in a step ends that
+// step's track; other tracks go on. It returns one result for each step
 // that had actions, and logs one line an action.
 func (a Applier) Run(ctx context.Context, p plan.Plan) plan.Outcome {
 	var outcome plan.Outcome
@@ -45,23 +46,6 @@ func (a Applier) Run(ctx context.Context, p plan.Plan) plan.Outcome {
 		outcome = append(outcome, result)
 	}
 	return outcome
-}
-
-func (a Applier) runStep(ctx context.Context, step plan.Step) plan.Result {
-	log := logr.FromContextOrDiscard(ctx).WithValues("rule", step.Track+"/"+step.Rule)
-	result := plan.Result{Rule: step.Rule}
-	for _, action := range step.Actions {
-		began := time.Now()
-		if err := a.do(ctx, action); err != nil {
-			result.Err = fmt.Errorf("%s: %w", action, err)
-			result.At = action
-			log.Info("action failed", "action", action.String(), "error", err.Error(), "took", time.Since(began))
-			return result
-		}
-		result.Done++
-		log.Info("action done", "action", action.String(), "took", time.Since(began))
-	}
-	return result
 }
 
 // do performs one action; it is the only switch over their types.

@@ -47,10 +47,10 @@ func config(spec v1alpha1.ValkeyClusterSpec) string {
 		"cluster-require-full-coverage no",
 		// Which shard a replica belongs to is the operator's decision.
 		"cluster-allow-replica-migration no",
-		// A sync starts as soon as every replica of the shard waits for it, else
-		// after a second; the server's own five would be most of the time that a
-		// small cluster takes to form.
-		"repl-diskless-sync-delay 1",
+		// A sync starts as soon as every replica of the shard waits for it, which
+		// with one is at once, else after a second; the server's own five would be
+		// most of the time that a small cluster takes to form.
+		fmt.Sprintf("repl-diskless-sync-delay %d", min(1, max(0, spec.Replicas-1))),
 		fmt.Sprintf("repl-diskless-sync-max-replicas %d", spec.Replicas),
 	}
 	lines = append(lines, variantSettings()...)

@@ -45,9 +45,15 @@ type ClusterReconciler struct {
 	Dial       valkey.Dialer
 	Events     record.EventRecorder
 	AgentImage string
+	// Lanes is on how many members a step is carried out side by side.
+	Lanes int
 
 	passes passLog
 }
+
+// lanes side by side let a small cluster form at once, and spare the API server
+// a large one's burst.
+const lanes = 8
 
 // NewClusterReconciler wires a reconciler to a manager.
 func NewClusterReconciler(manager ctrl.Manager, agentImage string) *ClusterReconciler {
@@ -60,7 +66,7 @@ func NewClusterReconciler(manager ctrl.Manager, agentImage string) *ClusterRecon
 		Dial: valkey.DialServer,
 		// The core events API: its events have the lastTimestamp that users sort by.
 		Events:     manager.GetEventRecorderFor("valkey-operator"), //nolint:staticcheck // the newer API leaves lastTimestamp empty
-		AgentImage: agentImage,
+		AgentImage: agentImage, Lanes: lanes,
 	}
 }
 
@@ -73,7 +79,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
 	r.passes.write(ctx, client.ObjectKeyFromObject(object), made)
-	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator}
+	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
 		return unreported(err)
