@@ -77,7 +77,8 @@ test: servers ## unit, CRD, architecture and contract tests (against real 8.1 an
 test-api: lab-build ## tests against a real API server on the loopback interface
 	go test -tags apiserver ./internal/apitest/...
 
-fuzz: ## each fuzz target for FUZZTIME
+fuzz: ## each fuzz target for FUZZTIME, and clusters in weather that no test has seen
+	go test ./internal/plan/cluster -run=TestWeather -rapid.checks=500 -rapid.seed=$$(date +%s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' internal | while read -r file; do \
 		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' "$$file"); do \
 			echo "$$target"; go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) "./$$(dirname "$$file")"; \
@@ -87,17 +88,19 @@ fuzz: ## each fuzz target for FUZZTIME
 ##@ The lab: a real Kubernetes on this machine
 
 JOURNEY := $(LAB)/bin/journey
+# The lab is the default: with KUBECONFIG pointing at another cluster it is not started.
+LAB_UP := $(if $(filter-out $(LAB)/state/kubeconfig,$(KUBECONFIG)),lab-build,lab-up)
 
-demo: lab-up image ## a persistent cluster comes up, loses every pod, grows: in under five minutes
+demo: $(LAB_UP) image ## a persistent cluster comes up, loses every pod, grows: in under five minutes
 	$(JOURNEY) demo
 
-test-lab: lab-up image image-next ## the journeys of a tier: make test-lab TIER=ci|long
+test-lab: $(LAB_UP) image image-next ## the journeys of a tier: make test-lab TIER=ci|long
 	$(JOURNEY) run --tier $(TIER)
 
-journey: lab-up image image-next ## one journey or more: make journey NAME=growth (without NAME: list them)
+journey: $(LAB_UP) image image-next ## one journey or more: make journey NAME=growth (without NAME: list them)
 	$(JOURNEY) $(if $(NAME),run $(NAME),list)
 
-bench: lab-up image ## the figures, next to bare Kubernetes in the same run
+bench: $(LAB_UP) image ## the figures, next to bare Kubernetes in the same run
 	$(JOURNEY) bench
 
 lab-up: lab-build ## start the lab, or finish starting it (NODES=3)

@@ -252,15 +252,16 @@ func (c *climate) check(in Input, action plan.Action) {
 		}
 	case plan.TakeOver:
 		addressed(act.Replica)
-		c.checkTakeOver(act)
+		c.checkTakeOver(in, act)
 	default:
 		c.t.Errorf("unexpected: %s", action)
 	}
 }
 
 // checkTakeOver: no primary of the shard runs, whether heard or not, and the
-// other primaries that do are too few to vote.
-func (c *climate) checkTakeOver(act plan.TakeOver) {
+// other primaries that do are too few to vote, unless the replica's server would
+// not stand, having been without its primary for too long or since its start.
+func (c *climate) checkTakeOver(in Input, act plan.TakeOver) {
 	voters := map[int]bool{}
 	for _, s := range c.seats {
 		myself, _ := s.server.View().Myself()
@@ -272,7 +273,11 @@ func (c *climate) checkTakeOver(act plan.TakeOver) {
 		}
 		voters[s.shard] = true
 	}
-	if len(voters) > int(c.spec.Shards)/2 && c.allHeard() {
+	stands := slices.ContainsFunc(in.voices(), func(v voice) bool {
+		link := v.Server.Value.Info.Replication.Primary
+		return v.Name == act.Replica.Node && link.DownSeconds >= 0 && link.DownSeconds < electionPatience
+	})
+	if len(voters) > int(c.spec.Shards)/2 && stands && c.allHeard() {
 		c.t.Errorf("%s: %d of %d voters could elect", act, len(voters), c.spec.Shards)
 	}
 }
