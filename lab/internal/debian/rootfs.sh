@@ -8,8 +8,9 @@ mkdir -p "$dir"/{lists/partial,cache/archives/partial,debs}
 cd "$dir"
 mirror=$({ cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null || true; } |
 	awk '/^URIs:/{print $2; exit} /^deb /{for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) {print $i; exit}}')
+[ -n "$mirror" ] || { echo "rootfs.sh: no mirror in /etc/apt/sources.list or sources.list.d/debian.sources: add the one that this machine shall use" >&2; exit 1; }
 : >status
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $suite main" >sources.list
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >sources.list
 apt=(-qq -o Dir::State="$dir" -o Dir::State::status="$dir/status" -o Dir::State::lists="$dir/lists"
 	-o Dir::Cache="$dir/cache" -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=-
 	-o Acquire::Languages=none -o APT::Sandbox::User=root)
