@@ -34,15 +34,6 @@ func surviving() []Journey {
 			Limit:   10 * time.Minute,
 			Play:    func(s *stage.Stage) { workerLost(s, persistent(3, 1)) },
 		},
-		{
-			Name:    "worker-lost-two-shards",
-			Story:   "The same with two shards, whose servers cannot elect anybody: the operator lets a replica take over",
-			Needs:   Lab,
-			Workers: 3,
-			Tier:    Long,
-			Limit:   10 * time.Minute,
-			Play:    func(s *stage.Stage) { workerLost(s, persistent(2, 1)) },
-		},
 	}
 }
 
