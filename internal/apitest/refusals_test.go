@@ -223,5 +223,7 @@ func (w *world) awaitObstacle(size string) {
 // act performs one action with the operator's own hands.
 func (w *world) act(action plan.Action) error {
 	hands := apply.Applier{Client: admin, Namespace: w.namespace}
-	return hands.Run(w.t.Context(), plan.Plan{{Track: "test", Rule: "test", Verdict: plan.Verdict{Actions: []plan.Action{action}}}}).Err()
+	outcome := hands.Run(w.t.Context(), plan.Plan{{Track: "test", Rule: "test", Verdict: plan.Verdict{Actions: []plan.Action{action}}}})
+	result, _ := outcome.Of("test")
+	return result.Err
 }

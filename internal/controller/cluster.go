@@ -63,9 +63,8 @@ func NewClusterReconciler(manager ctrl.Manager, agentImage string) *ClusterRecon
 			Reader: manager.GetClient(), Direct: manager.GetAPIReader(),
 			Dial: valkey.DialServer, Ask: observe.AskAgent,
 		},
-		Dial: valkey.DialServer,
-		// The core events API: its events have the lastTimestamp that users sort by.
-		Events:     manager.GetEventRecorderFor("valkey-operator"), //nolint:staticcheck // the newer API leaves lastTimestamp empty
+		Dial:       valkey.DialServer,
+		Events:     recorder(manager),
 		AgentImage: agentImage, Lanes: lanes,
 	}
 }

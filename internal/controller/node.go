@@ -52,8 +52,14 @@ func NewNodeReconciler(manager ctrl.Manager) *NodeReconciler {
 		Observer: observe.NodeObserver{
 			Reader: manager.GetClient(), Direct: manager.GetAPIReader(), Ask: observe.AskAgent, Now: time.Now,
 		},
-		Events: manager.GetEventRecorderFor(name.ManagedBy), //nolint:staticcheck // the newer API leaves empty the lastTimestamp that users sort by
+		Events: recorder(manager),
 	}
+}
+
+// recorder writes events of the core API: those of the newer one leave empty
+// the lastTimestamp that users sort by.
+func recorder(manager ctrl.Manager) record.EventRecorder {
+	return manager.GetEventRecorderFor(name.ManagedBy) //nolint:staticcheck // the newer API's events cannot be sorted by time
 }
 
 // Reconcile is one pass: observe, plan, apply, report, and say when to look
@@ -129,7 +135,7 @@ func shortened(note string) string {
 // nodeResult says when to look again. A stale plan is made anew at once; a
 // refusal waits for the world; any other error backs off.
 func nodeResult(steps plan.Plan, outcome plan.Outcome) (ctrl.Result, error) {
-	next := plan.Next(steps, nil)
+	next := steps.Next()
 	for _, result := range outcome {
 		var refusal *plan.Refusal
 		switch {

@@ -135,16 +135,6 @@ type Result struct {
 	At   Action // the action that failed
 }
 
-// Err is the first error of the outcome.
-func (o Outcome) Err() error {
-	for _, result := range o {
-		if result.Err != nil {
-			return result.Err
-		}
-	}
-	return nil
-}
-
 // Of is the result of a rule's actions, and whether it had any.
 func (o Outcome) Of(rule string) (Result, bool) {
 	for _, result := range o {
@@ -155,11 +145,8 @@ func (o Outcome) Of(rule string) (Result, bool) {
 	return Result{}, false
 }
 
-// Next is how soon to look again; 0 when an error asks for back-off instead.
-func Next(p Plan, o Outcome) time.Duration {
-	if o.Err() != nil {
-		return 0
-	}
+// Next is how soon to look again, if nothing wakes us before.
+func (p Plan) Next() time.Duration {
 	next := LookDrift
 	for _, step := range p {
 		if step.Look > 0 && step.Look < next {
