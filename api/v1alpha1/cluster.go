@@ -375,6 +375,27 @@ type StorageStatus struct {
 	// +optional
 	Phase StoragePhase `json:"phase,omitempty"`
 
+	// RecommendedSize is the size that the volumes should have by what
+	// autoExpansion with mode Recommend sees.
+	//
+	// +optional
+	RecommendedSize *resource.Quantity `json:"recommendedSize,omitempty"`
+
+	// Ceiling is the smallest size that the driver was seen to refuse.
+	// Automatic growth stays below it for a day.
+	//
+	// +optional
+	Ceiling *StorageCeiling `json:"ceiling,omitempty"`
+
+	// Shards has a line for each shard whose volumes shall have another size
+	// than the spec's, or grew by themselves.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=shard
+	// +kubebuilder:validation:MaxItems=500
+	Shards []ShardStorageStatus `json:"shards,omitempty"`
+
 	// ExpandingSince is when the running growth was first seen.
 	//
 	// +optional
@@ -393,6 +414,42 @@ type StorageStatus struct {
 	// +listMapKey=node
 	// +kubebuilder:validation:MaxItems=3000
 	Volumes []VolumeStatus `json:"volumes,omitempty"`
+}
+
+// StorageCeiling is a size that cannot be had.
+type StorageCeiling struct {
+	// Size that the driver refused.
+	Size resource.Quantity `json:"size"`
+	// Since is when it was refused last.
+	Since metav1.Time `json:"since"`
+}
+
+// ShardStorageStatus is what is remembered of the volumes of a shard.
+type ShardStorageStatus struct {
+	// Shard is the index of the shard.
+	Shard int32 `json:"shard"`
+
+	// EffectiveSize is the size that the shard's volumes shall have.
+	//
+	// +optional
+	EffectiveSize *resource.Quantity `json:"effectiveSize,omitempty"`
+
+	// AutoTarget is the size that automatic growth arrived at. It stays when
+	// autoExpansion is turned off: volumes cannot shrink.
+	//
+	// +optional
+	AutoTarget *resource.Quantity `json:"autoTarget,omitempty"`
+
+	// GrownAt is when automatic growth was last decided.
+	//
+	// +optional
+	GrownAt *metav1.Time `json:"grownAt,omitempty"`
+
+	// Emergency says that the last growth was made in spite of the cooldown;
+	// the next one waits for its end.
+	//
+	// +optional
+	Emergency bool `json:"emergency,omitempty"`
 }
 
 // CapacityRange is the smallest and the largest capacity of a set of volumes.
@@ -443,4 +500,9 @@ type VolumeStatus struct {
 	//
 	// +optional
 	LastExpansionTime *metav1.Time `json:"lastExpansionTime,omitempty"`
+
+	// NextEligibleTime is when a growth that the provider limits is tried again.
+	//
+	// +optional
+	NextEligibleTime *metav1.Time `json:"nextEligibleTime,omitempty"`
 }

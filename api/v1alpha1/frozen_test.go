@@ -9,7 +9,9 @@ import (
 
 // The fields that may change on a live cluster. Everything else of the spec is
 // refused once the cluster has formed.
-var changeable = []string{"spec.storage.retention", "spec.storage.size", "spec.users"}
+var changeable = []string{
+	"spec.storage.autoExpansion", "spec.storage.expansion", "spec.storage.retention", "spec.storage.size", "spec.users",
+}
 
 // A field that is new in the schema must be put into one of the two groups: a
 // change that is not carried out must not be accepted.

@@ -75,6 +75,12 @@ type ValkeyNodeSpec struct {
 	// +optional
 	Storage NodeStorage `json:"storage,omitempty,omitzero"`
 
+	// Stopped keeps the member's pod away while its volume grows, for drivers
+	// that grow no volume in use.
+	//
+	// +optional
+	Stopped bool `json:"stopped,omitempty"`
+
 	// Template is how the member's pod is run.
 	Template NodeTemplate `json:"template"`
 }
@@ -278,4 +284,9 @@ type NodeStorageStatus struct {
 	//
 	// +optional
 	LastExpansionTime *metav1.Time `json:"lastExpansionTime,omitempty"`
+
+	// NextEligibleTime is when a growth that the provider limits is tried again.
+	//
+	// +optional
+	NextEligibleTime *metav1.Time `json:"nextEligibleTime,omitempty"`
 }

@@ -15,6 +15,8 @@ const (
 	ConditionSlotsAssigned = "SlotsAssigned"
 	// ConditionStorageReady: every volume has the size asked for.
 	ConditionStorageReady = "StorageReady"
+	// ConditionAutoExpansion: volumes grow by themselves when they fill up.
+	ConditionAutoExpansion = "AutoExpansion"
 	// ConditionConfigurationWarning: the spec works but is risky.
 	ConditionConfigurationWarning = "ConfigurationWarning"
 	// ConditionWorkloadReady (of a node): the workload is as wanted and its pod is ready.
@@ -97,6 +99,8 @@ const (
 	ReasonExpansionRetrying = "ExpansionRetrying"
 	// ReasonExpansionStalled: a growth makes no progress.
 	ReasonExpansionStalled = "ExpansionStalled"
+	// ReasonExpansionRateLimited: the provider allows no further change of the volume for some time.
+	ReasonExpansionRateLimited = "ExpansionRateLimited"
 	// ReasonOfflineExpansionRequired: the driver grows volumes only while no pod uses them.
 	ReasonOfflineExpansionRequired = "OfflineExpansionRequired"
 	// ReasonVolumeShrinkRefused: the size asked for is below what the volumes have.
@@ -105,6 +109,29 @@ const (
 	ReasonVolumeUnavailable = "VolumeUnavailable"
 	// ReasonForeignVolume: a claim or volume belongs to another cluster or member.
 	ReasonForeignVolume = "ForeignVolume"
+	// ReasonDiskFull: a volume has no space left for its server.
+	ReasonDiskFull = "DiskFull"
+	// ReasonVolumeSmallForMaxmemory: a volume cannot hold what its server may come to need.
+	ReasonVolumeSmallForMaxmemory = "VolumeSmallForMaxmemory"
+
+	// ReasonAutoArmed: volumes are watched and will grow.
+	ReasonAutoArmed = "Armed"
+	// ReasonAutoExpanding: volumes are growing by themselves.
+	ReasonAutoExpanding = "Expanding"
+	// ReasonAutoDisabled: automatic growth is off.
+	ReasonAutoDisabled = "Disabled"
+	// ReasonAutoRecommending: sizes are recommended, not applied.
+	ReasonAutoRecommending = "Recommending"
+	// ReasonAutoCooldown: a full volume waits, since it grew a short while ago.
+	ReasonAutoCooldown = "Cooldown"
+	// ReasonAutoAtMaximum: a full volume has the largest size that it may have.
+	ReasonAutoAtMaximum = "AtMaximum"
+	// ReasonAutoNoUsageData: nothing trustworthy is known of how full a volume is.
+	ReasonAutoNoUsageData = "NoUsageData"
+	// ReasonAutoCeiling: the driver refused a size below the one wanted.
+	ReasonAutoCeiling = "Ceiling"
+	// ReasonAutoUnsupported: the class of the volumes allows no growth.
+	ReasonAutoUnsupported = "ExpansionUnsupported"
 
 	// ReasonPodReady: the node's pod is ready.
 	ReasonPodReady = "PodReady"
@@ -116,6 +143,14 @@ const (
 const (
 	// EventVolumeExpansionBlocked: growth was refused; the message says by what.
 	EventVolumeExpansionBlocked = "VolumeExpansionBlocked"
+	// EventVolumeExpansionRecovered: an impossible growth was taken back.
+	EventVolumeExpansionRecovered = "VolumeExpansionRecovered"
+	// EventVolumeExpansionRestart: a member is stopped, or started again, for its volume to grow.
+	EventVolumeExpansionRestart = "VolumeExpansionRestart"
+	// EventVolumeExpansionRecommended: automatic growth would raise the size.
+	EventVolumeExpansionRecommended = "VolumeExpansionRecommended"
+	// EventDiskPressure: a volume is nearly full.
+	EventDiskPressure = "DiskPressure"
 	// EventVolumeAdopted: a kept claim was taken up again.
 	EventVolumeAdopted = "VolumeAdopted"
 )

@@ -21,6 +21,15 @@ const (
 	persistent = `{shards: 3, storage: {enabled: true, size: 1Gi}}`
 )
 
+// automatic are clusters with the given settings of autoExpansion.
+func automatic(settings ...string) []try {
+	var tries []try
+	for _, setting := range settings {
+		tries = append(tries, try{spec: "{shards: 3, storage: {enabled: true, size: 1Gi, autoExpansion: {" + setting + "}}}"})
+	}
+	return tries
+}
+
 // stays makes the rule of a field that must not change once the cluster has
 // formed: set, unset and changed are refused, repeated is accepted.
 func stays(once bool, one, other string) rule {
@@ -109,6 +118,26 @@ var rules = map[string]rule{
 		accepted: sizes("1Gi", `"1Gi"`, "1.5Gi", "0.5Ti", "64Mi", "1048576Ki", `"1073741824"`, "1073741824", "10G", "1P", "500k", "0.000001Pi"),
 		refused: sizes("10GB", `"10 Gi"`, "-1Gi", "0", `"0"`, `""`, "100m", "100000000Ei", "0Gi", "0.0Ti", "-5", `"1.5"`, `"1e9"`, "Gi",
 			"9999999Ti", `"+1Gi"`, "10gi", ".5Gi"),
+	},
+	"spec.storage.autoExpansion.maxSize is required with mode Auto; set it to the largest size that a volume may grow to by itself": {
+		accepted: automatic("", `mode: "Off"`, "mode: Recommend", "mode: Auto, maxSize: 5Gi", "mode: Recommend, maxSize: 5Gi"),
+		refused:  automatic("mode: Auto"),
+	},
+	"spec.storage.autoExpansion.maxSize must be a positive size such as 500Gi (suffixes Ki, Mi, Gi, Ti, Pi or k, M, G, T, P), or a positive number of bytes": {
+		accepted: automatic("maxSize: 5Gi", "maxSize: 5368709120", `maxSize: "1.5Ti"`),
+		refused:  automatic("maxSize: 0", "maxSize: -5Gi", "maxSize: 5GB", `maxSize: ""`),
+	},
+	"spec.storage.autoExpansion.emergencyPercent must not be below thresholdPercent; raise it, or lower thresholdPercent": {
+		accepted: automatic("thresholdPercent: 90, emergencyPercent: 90", "thresholdPercent: 50", "emergencyPercent: 99"),
+		refused:  automatic("thresholdPercent: 96", "thresholdPercent: 90, emergencyPercent: 80"),
+	},
+	"spec.storage.autoExpansion.increment must be a percentage above 0 such as 20%, or a positive size such as 10Gi": {
+		accepted: automatic("increment: 20%", "increment: 150%", "increment: 10Gi", "increment: 512Mi"),
+		refused:  automatic("increment: 0%", `increment: "0"`, "increment: -5%", "increment: 0Gi", "increment: 20 %", "increment: ten"),
+	},
+	"spec.storage.autoExpansion.cooldown must be a duration such as 6h or 30m, and not negative": {
+		accepted: automatic("cooldown: 6h", "cooldown: 0s", "cooldown: 1h30m", "cooldown: 1.5h"),
+		refused:  automatic("cooldown: -6h", `cooldown: "6"`, "cooldown: 6 hours", `cooldown: ""`),
 	},
 	"spec.storage.storageClassName cannot be changed while storage is enabled: a volume stays in the class it was made in; set it back to its former value": {
 		accepted: []try{

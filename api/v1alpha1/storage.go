@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Storage says whether the members of a cluster keep their data on volumes,
@@ -60,11 +61,150 @@ type Storage struct {
 	// +kubebuilder:default={}
 	Durability Durability `json:"durability,omitempty,omitzero"`
 
+	// Expansion says how volumes are grown.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Expansion Expansion `json:"expansion,omitempty,omitzero"`
+
+	// AutoExpansion lets volumes grow by themselves as they fill up, up to a
+	// ceiling. The sizes it arrives at stand in the status; the spec stays as
+	// you wrote it.
+	//
+	// +optional
+	AutoExpansion *AutoExpansion `json:"autoExpansion,omitempty"`
+
 	// Retention says what happens to the volumes when the cluster goes.
 	//
 	// +optional
 	Retention Retention `json:"retention,omitempty,omitzero"`
 }
+
+// Expansion says how volumes are grown. It may be changed at any time.
+type Expansion struct {
+	// OfflinePolicy is for drivers that cannot grow a volume while a pod uses
+	// it. Manual (the default) says what to do and restarts nothing.
+	// RollingRestart does it: one member of a shard at a time is stopped,
+	// replicas first and a primary only after its replica has taken over, and
+	// started again once its volume has grown.
+	//
+	// +optional
+	// +kubebuilder:default=Manual
+	// +kubebuilder:validation:Enum=Manual;RollingRestart
+	OfflinePolicy OfflinePolicy `json:"offlinePolicy,omitempty"`
+
+	// OnInfeasible says what follows when the driver can never give the size
+	// asked for. Hold keeps everything as it is and says so.
+	//
+	// +optional
+	// +kubebuilder:default=Hold
+	// +kubebuilder:validation:Enum=Hold
+	OnInfeasible InfeasiblePolicy `json:"onInfeasible,omitempty"`
+
+	// MaxParallel bounds how many volumes of the cluster the driver is asked
+	// to grow at a time.
+	//
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxParallel int32 `json:"maxParallel,omitempty"`
+}
+
+// OfflinePolicy is what is done about a driver that grows no volume in use.
+type OfflinePolicy string
+
+// The two policies.
+const (
+	// OfflineManual restarts nothing and says what to do.
+	OfflineManual OfflinePolicy = "Manual"
+	// OfflineRollingRestart stops one member of a shard at a time while its volume grows.
+	OfflineRollingRestart OfflinePolicy = "RollingRestart"
+)
+
+// InfeasiblePolicy is what follows a size that can never be had.
+type InfeasiblePolicy string
+
+// InfeasibleHold keeps everything as it is.
+const InfeasibleHold InfeasiblePolicy = "Hold"
+
+// AutoExpansion lets volumes grow by themselves. It may be changed at any time.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode != 'Auto' || has(self.maxSize)",message="spec.storage.autoExpansion.maxSize is required with mode Auto; set it to the largest size that a volume may grow to by itself"
+// +kubebuilder:validation:XValidation:rule="self.emergencyPercent >= self.thresholdPercent",message="spec.storage.autoExpansion.emergencyPercent must not be below thresholdPercent; raise it, or lower thresholdPercent"
+type AutoExpansion struct {
+	// Mode "Off" (the default; YAML wants the quotes) grows nothing. Recommend writes the size that it
+	// would grow to into status.storage.recommendedSize and an event. Auto
+	// grows the volumes of a shard whose fullest one is above the threshold.
+	//
+	// +optional
+	// +kubebuilder:default=Off
+	// +kubebuilder:validation:Enum=Off;Recommend;Auto
+	Mode AutoExpansionMode `json:"mode,omitempty"`
+
+	// MaxSize is the largest size that a volume grows to by itself. Required
+	// with mode Auto. Below spec.storage.size it stops automatic growth.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : type(self) == string && self.matches('^([0-9]{1,18}|[0-9]{1,15}([.][0-9]+)?(Ki|k)|[0-9]{1,12}([.][0-9]+)?Mi?|[0-9]{1,9}([.][0-9]+)?Gi?|[0-9]{1,6}([.][0-9]+)?Ti?|[0-9]{1,3}([.][0-9]+)?Pi?)$') && self.matches('[1-9]')",message="spec.storage.autoExpansion.maxSize must be a positive size such as 500Gi (suffixes Ki, Mi, Gi, Ti, Pi or k, M, G, T, P), or a positive number of bytes"
+	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
+
+	// ThresholdPercent is the use in percent from which on a shard's volumes
+	// grow: of bytes or inodes, whichever is more, and of the bytes that the
+	// next rewrite of the append-only file will take at its peak.
+	//
+	// +optional
+	// +kubebuilder:default=80
+	// +kubebuilder:validation:Minimum=50
+	// +kubebuilder:validation:Maximum=99
+	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
+
+	// EmergencyPercent is the use in percent from which on one growth is made
+	// in spite of the cooldown.
+	//
+	// +optional
+	// +kubebuilder:default=95
+	// +kubebuilder:validation:Minimum=50
+	// +kubebuilder:validation:Maximum=99
+	EmergencyPercent int32 `json:"emergencyPercent,omitempty"`
+
+	// Increment is by how much a volume grows at a time: percent of its
+	// capacity, such as 20%, or a size, such as 10Gi. A volume that fills up
+	// faster than that within a cooldown grows by what it needs.
+	//
+	// +optional
+	// +kubebuilder:default="20%"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,4}%|[0-9]{1,18}|[0-9]{1,15}([.][0-9]+)?(Ki|k)|[0-9]{1,12}([.][0-9]+)?Mi?|[0-9]{1,9}([.][0-9]+)?Gi?|[0-9]{1,6}([.][0-9]+)?Ti?)$') && self.matches('[1-9]')",message="spec.storage.autoExpansion.increment must be a percentage above 0 such as 20%, or a positive size such as 10Gi"
+	Increment string `json:"increment,omitempty"`
+
+	// Cooldown is the least time between the end of one growth of a volume,
+	// whoever asked for it, and the next automatic one. Some providers allow
+	// few changes of a volume a day.
+	//
+	// +optional
+	// +kubebuilder:default="6h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=""
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h))+$')",message="spec.storage.autoExpansion.cooldown must be a duration such as 6h or 30m, and not negative"
+	Cooldown metav1.Duration `json:"cooldown,omitempty"`
+}
+
+// AutoExpansionMode says how far automatic growth goes.
+type AutoExpansionMode string
+
+// The modes.
+const (
+	// AutoExpansionOff grows nothing by itself.
+	AutoExpansionOff AutoExpansionMode = "Off"
+	// AutoExpansionRecommend says what it would grow to.
+	AutoExpansionRecommend AutoExpansionMode = "Recommend"
+	// AutoExpansionAuto grows volumes.
+	AutoExpansionAuto AutoExpansionMode = "Auto"
+)
 
 // VolumeAccessMode is how a volume may be mounted.
 //

@@ -135,8 +135,12 @@ type Facts struct {
 
 	// Loading is the progress of loading, while Server is loading.
 	Loading *Loading `json:"loading,omitempty"`
-	// Disk is the use of the data volume.
-	Disk *Disk `json:"disk,omitempty"`
+	// Disk is the use of the data volume, and DiskBefore what it was one
+	// SampleInterval earlier: two looks that agree are believed.
+	Disk       *Disk `json:"disk,omitempty"`
+	DiskBefore *Disk `json:"diskBefore,omitempty"`
+	// Files is what the server says of its files.
+	Files *Files `json:"files,omitempty"`
 	// LastStop is how the server ended last.
 	LastStop *Stop `json:"lastStop,omitempty"`
 	// RefusedUsers are the users whose permissions the server refuses: they are as
@@ -157,6 +161,36 @@ type Disk struct {
 	TotalInodes    int64     `json:"totalInodes,omitempty"`
 	FreeInodes     int64     `json:"freeInodes,omitempty"`
 	SampledAt      time.Time `json:"sampledAt"`
+}
+
+// SampleInterval is the time between two samples of the disk that are told.
+const SampleInterval = 10 * time.Second
+
+// Files is what a running server says of the files that it keeps its data in.
+// Sizes are in bytes.
+type Files struct {
+	// Log says that the server keeps an append-only file.
+	Log bool `json:"log,omitempty"`
+	// LogBytes is the size of the append-only file, LogBaseBytes what it was
+	// right after the last rewrite.
+	LogBytes     int64 `json:"logBytes,omitempty"`
+	LogBaseBytes int64 `json:"logBaseBytes,omitempty"`
+	// Writing says that a rewrite or a dump is being written.
+	Writing bool `json:"writing,omitempty"`
+	// NextBytes is the most that the next rewrite or dump is expected to take
+	// beside the files that are there.
+	NextBytes int64 `json:"nextBytes,omitempty"`
+	// WriteFailed says that the server cannot write its append-only file, and
+	// so refuses writes. RewriteFailed says that the last rewrite or dump failed.
+	WriteFailed   bool `json:"writeFailed,omitempty"`
+	RewriteFailed bool `json:"rewriteFailed,omitempty"`
+	// MaxMemoryBytes is the server's maxmemory, 0 for none, and UsedMemoryBytes
+	// what its data takes now.
+	MaxMemoryBytes  int64 `json:"maxMemoryBytes,omitempty"`
+	UsedMemoryBytes int64 `json:"usedMemoryBytes,omitempty"`
+	// GrowthBytes is by how much the use of the disk grew within the last
+	// hour, or since the agent began, at its lowest points.
+	GrowthBytes int64 `json:"growthBytes,omitempty"`
 }
 
 // Stop is how a server ended.
