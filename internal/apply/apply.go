@@ -72,6 +72,8 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 		return a.markClaim(ctx, act)
 	case plan.MarkPod:
 		return a.markPod(ctx, act)
+	case plan.ScaleWorkload:
+		return a.scaleWorkload(ctx, act)
 	default:
 		return a.doServer(ctx, action)
 	}

@@ -60,7 +60,7 @@ func (a Applier) ownClaim(ctx context.Context, act plan.OwnClaim) error {
 // markClaim sets labels and annotations of a claim.
 func (a Applier) markClaim(ctx context.Context, act plan.MarkClaim) error {
 	return a.patch(ctx, claimNamed(act.Claim), mergePatch,
-		metadata{ResourceVersion: act.Version, Labels: act.Labels, Annotations: act.Annotations}, nil)
+		metadata{ResourceVersion: act.Version, Labels: act.Labels, Annotations: values(act.Annotations)}, nil)
 }
 
 func claimNamed(claim string) *corev1.PersistentVolumeClaim {

@@ -26,27 +26,42 @@ const (
 )
 
 // ensure makes an object have the fields of a configuration. Other writers keep
-// their fields; ours are taken back from whoever changed them.
+// their fields; ours are taken back from whoever changed them. A configuration that
+// names a resource version is for an object that has not changed since.
 func (a Applier) ensure(ctx context.Context, act plan.Ensure) error {
-	return refused(a.Client.Apply(ctx, act.Config, client.ForceOwnership, client.FieldOwner(act.Manager)))
+	err := a.Client.Apply(ctx, act.Config, client.ForceOwnership, client.FieldOwner(act.Manager))
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return refused(err)
 }
 
 // markPod sets labels and annotations of the one pod that was observed. A pod
 // of the same name that took its place is left alone: that is a stale plan.
 func (a Applier) markPod(ctx context.Context, act plan.MarkPod) error {
 	return a.patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: act.Pod}}, mergePatch, metadata{
-		UID: act.UID, Labels: act.Labels, Annotations: act.Annotations,
+		UID: act.UID, Labels: act.Labels, Annotations: values(act.Annotations),
 	}, nil)
 }
 
 // metadata is the part of an object's metadata that patches of ours hold. A
-// UID or resource version in a patch is a precondition.
+// UID or resource version in a patch is a precondition; an annotation that is nil
+// is removed.
 type metadata struct {
-	UID             string            `json:"uid,omitempty"`
-	ResourceVersion string            `json:"resourceVersion,omitempty"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
-	OwnerReferences []any             `json:"ownerReferences,omitempty"`
+	UID             string             `json:"uid,omitempty"`
+	ResourceVersion string             `json:"resourceVersion,omitempty"`
+	Labels          map[string]string  `json:"labels,omitempty"`
+	Annotations     map[string]*string `json:"annotations,omitempty"`
+	OwnerReferences []any              `json:"ownerReferences,omitempty"`
+}
+
+// values are annotations all of which are set.
+func values(annotations map[string]string) map[string]*string {
+	out := map[string]*string{}
+	for key, value := range annotations {
+		out[key] = &value
+	}
+	return out
 }
 
 // patch sends a patch of an object's metadata and, unless it is nil, its spec.

@@ -28,6 +28,10 @@ func (a Applier) doServer(ctx context.Context, action plan.Action) error {
 		return a.tell(ctx, act.Replica, func(ctx context.Context, server valkey.Server) error {
 			return server.Failover(ctx, valkey.Takeover)
 		})
+	case plan.FailOver:
+		return a.tell(ctx, act.Replica, func(ctx context.Context, server valkey.Server) error {
+			return server.Failover(ctx, valkey.Graceful)
+		})
 	case plan.ForgetNode:
 		return a.tell(ctx, act.From, func(ctx context.Context, server valkey.Server) error {
 			return server.Forget(ctx, act.ID)

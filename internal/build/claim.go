@@ -93,8 +93,3 @@ func workloadSelector(member Member) *metav1ac.LabelSelectorApplyConfiguration {
 	return metav1ac.LabelSelector().WithMatchLabels(
 		name.NodeSelector(member.Spec.ClusterName, int(member.Spec.Shard), int(member.Spec.Node)))
 }
-
-// revisionAnnotation records on a workload the template that it was made from.
-func revisionAnnotation(member Member) map[string]string {
-	return map[string]string{name.AnnotationTemplateRevision: member.Spec.Template.Revision}
-}

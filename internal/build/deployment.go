@@ -13,10 +13,10 @@ import (
 func Deployment(member Member) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(name.Workload(member.Name), member.Namespace).
 		WithLabels(member.Labels()).
-		WithAnnotations(revisionAnnotation(member)).
+		WithAnnotations(workloadAnnotations(member)).
 		WithOwnerReferences(ownedByNode(member)).
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(1).
+			WithReplicas(replicas(member)).
 			WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
 			WithRevisionHistoryLimit(revisionHistory).
 			WithSelector(workloadSelector(member)).

@@ -72,6 +72,28 @@ func NodeStorageHalf(c Cluster, shard, node int, size resource.Quantity) *unstru
 	return out
 }
 
+// Stop is the part of a member's ValkeyNode that says whether it is stopped, and
+// for which size that was in vain; empty for none. It has a field manager of its
+// own, and rests on the version of the node that was seen.
+type Stop struct {
+	Shard, Node int
+	Version     string
+	Stopped     bool
+	InVain      string
+}
+
+// NodeStop is the ValkeyNode of a member with the fields of a Stop.
+func NodeStop(c Cluster, stop Stop) *unstructured.Unstructured {
+	node := emptyNode(c, v1alpha1.ValkeyNodeSpec{Shard: int32(stop.Shard), Node: int32(stop.Node)})
+	node.ResourceVersion = stop.Version
+	if stop.InVain != "" {
+		node.Annotations = map[string]string{name.AnnotationStoppedInVain: stop.InVain}
+	}
+	out := fields(node)
+	out.Object["spec"] = map[string]any{"stopped": stop.Stopped}
+	return out
+}
+
 func emptyNode(c Cluster, spec v1alpha1.ValkeyNodeSpec) *v1alpha1.ValkeyNode {
 	return &v1alpha1.ValkeyNode{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ValkeyNode"},

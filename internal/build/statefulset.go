@@ -22,15 +22,33 @@ func Workload(member Member) runtime.ApplyConfiguration {
 	return StatefulSet(member)
 }
 
+// workloadAnnotations record on a workload the template that it was made from,
+// and that the operator keeps its pod away while it does.
+func workloadAnnotations(member Member) map[string]string {
+	annotations := map[string]string{name.AnnotationTemplateRevision: member.Spec.Template.Revision}
+	if member.Spec.Stopped {
+		annotations[name.AnnotationStopped] = v1alpha1.ReasonVolumeExpanding
+	}
+	return annotations
+}
+
+// replicas of a member's workload: its one pod, or none while it is stopped.
+func replicas(member Member) int32 {
+	if member.Spec.Stopped {
+		return 0
+	}
+	return 1
+}
+
 // StatefulSet runs the member under a stable host name. It has no claim
 // template: those are immutable, while claims grow.
 func StatefulSet(member Member) *appsv1ac.StatefulSetApplyConfiguration {
 	return appsv1ac.StatefulSet(name.Workload(member.Name), member.Namespace).
 		WithLabels(member.Labels()).
-		WithAnnotations(revisionAnnotation(member)).
+		WithAnnotations(workloadAnnotations(member)).
 		WithOwnerReferences(ownedByNode(member)).
 		WithSpec(appsv1ac.StatefulSetSpec().
-			WithReplicas(1).
+			WithReplicas(replicas(member)).
 			WithServiceName(name.HeadlessService(member.Spec.ClusterName)).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)).

@@ -41,16 +41,23 @@ const (
 	AnnotationShape = "valkey.io/shape"
 	// AnnotationTemplateRevision stands on workloads: the revision that was applied last.
 	AnnotationTemplateRevision = "valkey.io/template-revision"
+	// AnnotationStopped stands on workloads whose pod the operator keeps away.
+	AnnotationStopped = "valkey.io/stopped"
+	// AnnotationStoppedInVain stands on ValkeyNodes: the size that the volume did
+	// not get although the member was stopped for it.
+	AnnotationStoppedInVain = "valkey.io/stopped-in-vain"
 	// AnnotationResizeNudge stands on pods: changing it makes the kubelet look at once.
 	AnnotationResizeNudge = "valkey.io/resize-nudge"
 )
 
 // Field managers of server-side apply.
 const (
-	// FieldManager owns everything but what FieldManagerStorage owns.
+	// FieldManager owns everything but what the others own.
 	FieldManager = "valkey-operator"
 	// FieldManagerStorage owns a ValkeyNode's size and retention, which change at any time.
 	FieldManagerStorage = "valkey-operator-storage"
+	// FieldManagerStop owns whether a ValkeyNode is stopped, and whether that was in vain.
+	FieldManagerStop = "valkey-operator-stop"
 )
 
 // Ports of a member's pod, and their names.

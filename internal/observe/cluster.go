@@ -260,7 +260,8 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 		byName[node.Name] = member
 	}
 	member.Record = &state.NodeRecord{
-		UID: string(node.UID), Foreign: foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
+		UID: string(node.UID), Version: node.ResourceVersion, StoppedInVain: node.Annotations[name.AnnotationStoppedInVain],
+		Foreign: foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
 		Spec: node.Spec, Status: node.Status,
 	}
 }

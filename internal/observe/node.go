@@ -153,10 +153,10 @@ func (o NodeObserver) readWorkloads(ctx context.Context, node *v1alpha1.ValkeyNo
 		}
 	}
 	if setErr == nil {
-		keepWorkload(seen, node, workloadOf(v1alpha1.WorkloadStatefulSet, &set.ObjectMeta))
+		keepWorkload(seen, node, workloadOf(v1alpha1.WorkloadStatefulSet, &set.ObjectMeta, set.Spec.Replicas))
 	}
 	if deploymentErr == nil {
-		workload := workloadOf(v1alpha1.WorkloadDeployment, &deployment.ObjectMeta)
+		workload := workloadOf(v1alpha1.WorkloadDeployment, &deployment.ObjectMeta, deployment.Spec.Replicas)
 		workload.Problem = deploymentProblem(deployment)
 		keepWorkload(seen, node, workload)
 	}
@@ -171,11 +171,17 @@ func keepWorkload(seen *state.Node, node *v1alpha1.ValkeyNode, workload state.Wo
 	seen.OtherWorkload = &workload
 }
 
-func workloadOf(kind v1alpha1.WorkloadType, object *metav1.ObjectMeta) state.Workload {
+// workloadOf is a workload as far as decisions need it. Kubernetes reads
+// replicas that are not set as one.
+func workloadOf(kind v1alpha1.WorkloadType, object *metav1.ObjectMeta, replicas *int32) state.Workload {
 	workload := state.Workload{
-		Kind: kind, Name: object.Name, UID: string(object.UID),
+		Kind: kind, Name: object.Name, UID: string(object.UID), Version: object.ResourceVersion, Replicas: 1,
 		Revision:    object.Annotations[name.AnnotationTemplateRevision],
+		Stopped:     object.Annotations[name.AnnotationStopped] != "",
 		Terminating: object.DeletionTimestamp != nil,
+	}
+	if replicas != nil {
+		workload.Replicas = *replicas
 	}
 	for _, owner := range object.OwnerReferences {
 		workload.OwnerUIDs = append(workload.OwnerUIDs, string(owner.UID))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -30,11 +31,21 @@ type Ensure struct {
 }
 
 // EnsureNode makes a ValkeyNode have the given fields, by server-side apply
-// under a field manager.
+// under a field manager. With a resource version in the fields it does so only
+// if the node is still as observed.
 type EnsureNode struct {
 	Node    string
 	Fields  *unstructured.Unstructured
 	Manager string
+}
+
+// ScaleWorkload takes a member's pod away (Replicas 0) or lets it come back
+// (Replicas 1), if the workload is still as observed, and marks the workload as
+// stopped by the operator, or no longer so.
+type ScaleWorkload struct {
+	Kind          v1alpha1.WorkloadType
+	Name, Version string
+	Replicas      int32
 }
 
 // CreatePasswords makes the Secret of the system users' passwords, each
@@ -125,6 +136,14 @@ type TakeOver struct {
 	Shard   int
 }
 
+// FailOver asks a replica to take its primary's place, with the primary's help:
+// that stops writes until the replica has all of them. The primary keeps its place
+// if it cannot be done within five seconds.
+type FailOver struct {
+	Replica Server
+	Shard   int
+}
+
 // ForgetNode removes an id from a server's node table.
 type ForgetNode struct {
 	From Server
@@ -144,6 +163,8 @@ func (MeetNode) action()        {}
 func (AssignSlots) action()     {}
 func (AttachReplica) action()   {}
 func (TakeOver) action()        {}
+func (ScaleWorkload) action()   {}
+func (FailOver) action()        {}
 func (ForgetNode) action()      {}
 
 func (a Ensure) String() string          { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
@@ -179,6 +200,14 @@ func (a AttachReplica) String() string {
 
 func (a TakeOver) String() string {
 	return fmt.Sprintf("let node %s take shard %d over", a.Replica.Node, a.Shard)
+}
+
+func (a FailOver) String() string {
+	return fmt.Sprintf("ask node %s to take shard %d over from its primary", a.Replica.Node, a.Shard)
+}
+
+func (a ScaleWorkload) String() string {
+	return fmt.Sprintf("scale %s %s to %d", a.Kind, a.Name, a.Replicas)
 }
 
 func (a ForgetNode) String() string {

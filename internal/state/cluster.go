@@ -79,13 +79,17 @@ type Member struct {
 // NodeRecord is a ValkeyNode.
 type NodeRecord struct {
 	UID     string `json:"uid"`
+	Version string `json:"version,omitempty"` // resource version
 	Foreign bool   `json:"foreign,omitempty"`
 	Earlier bool   `json:"earlier,omitempty"`
 	// Orphaned nodes have no owner: they would outlive their cluster.
-	Orphaned bool                      `json:"orphaned,omitempty"`
-	Deleting bool                      `json:"deleting,omitempty"`
-	Spec     v1alpha1.ValkeyNodeSpec   `json:"spec"`
-	Status   v1alpha1.ValkeyNodeStatus `json:"status"`
+	Orphaned bool `json:"orphaned,omitempty"`
+	Deleting bool `json:"deleting,omitempty"`
+	// StoppedInVain is the size that the volume did not get although the member
+	// was stopped for it; empty when that never happened.
+	StoppedInVain string                    `json:"stoppedInVain,omitempty"`
+	Spec          v1alpha1.ValkeyNodeSpec   `json:"spec"`
+	Status        v1alpha1.ValkeyNodeStatus `json:"status"`
 }
 
 // LivePod is the one pod of a set that is neither finished nor terminating,

@@ -31,6 +31,13 @@ type Node struct {
 	Claim *Claim `json:"claim,omitempty"`
 	// Class is the claim's StorageClass, as far as it may be read.
 	Class Fact[Class] `json:"class"`
+	// ResizeFailure is the newest event of a failed attempt to grow the claim's
+	// volume. It is looked for only when a growth lasts; nil when there is none or
+	// it could not be read.
+	ResizeFailure *ClaimEvent `json:"resizeFailure,omitempty"`
+	// ShardCapacity is the largest volume of the members of the shard, of which a
+	// new one must hold the data; zero when there is none.
+	ShardCapacity resource.Quantity `json:"shardCapacity"`
 	// Refusal is what the API server said last to a claim of a size that it
 	// refused; nil when it never did, or gave in since.
 	Refusal *Refusal `json:"refusal,omitempty"`
@@ -64,7 +71,13 @@ type Workload struct {
 	Kind     v1alpha1.WorkloadType `json:"kind"`
 	Name     string                `json:"name"`
 	UID      string                `json:"uid"`
+	Version  string                `json:"version,omitempty"` // resource version
 	Revision string                `json:"revision,omitempty"`
+	// Replicas is how many pods it shall have.
+	Replicas int32 `json:"replicas"`
+	// Stopped says that the operator keeps its pod away. One without replicas
+	// that is not was scaled by somebody else.
+	Stopped bool `json:"stopped,omitempty"`
 	// OwnerUIDs are the UIDs of its owners.
 	OwnerUIDs   []string `json:"ownerUIDs,omitempty"`
 	Terminating bool     `json:"terminating,omitempty"`

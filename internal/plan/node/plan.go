@@ -62,6 +62,7 @@ func tracks(storage bool) []plan.Track[Input] {
 	workload := plan.Track[Input]{Name: TrackWorkload, Rules: []plan.Rule[Input]{
 		{Name: "workloadExists", Judge: workloadExists},
 		{Name: "templateCurrent", Judge: templateCurrent},
+		{Name: "podWanted", Judge: podWanted},
 		{Name: "podLabelled", Judge: podLabelled},
 		{Name: "podReady", Judge: podReady},
 	}}

@@ -97,7 +97,7 @@ func podLabelled(in Input) plan.Verdict {
 func podReady(in Input) plan.Verdict {
 	pod, live := in.State.LivePod()
 	if !live {
-		return podMissing(in)
+		return comingBack(in, podMissing(in))
 	}
 	if pod.Ready {
 		return plan.Verdict{Reason: v1alpha1.ReasonPodReady, Note: fmt.Sprintf("pod %s is ready", pod.Name)}
@@ -120,7 +120,7 @@ func podReady(in Input) plan.Verdict {
 		waiting.Reason = v1alpha1.ReasonMembersStarting
 		waiting.Note = fmt.Sprintf("pod %s runs but is not ready yet", pod.Name)
 	}
-	return waiting
+	return comingBack(in, waiting)
 }
 
 func podMissing(in Input) plan.Verdict {

@@ -1,0 +1,33 @@
+package apply
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/name"
+	"valkey.io/valkey-operator/internal/plan"
+)
+
+// scaleWorkload changes how many pods a workload has and marks it in the same
+// write, so that a scale of ours and one of somebody else's can be told apart.
+func (a Applier) scaleWorkload(ctx context.Context, act plan.ScaleWorkload) error {
+	named := metav1.ObjectMeta{Name: act.Name}
+	var workload client.Object = &appsv1.StatefulSet{ObjectMeta: named}
+	if act.Kind == v1alpha1.WorkloadDeployment {
+		workload = &appsv1.Deployment{ObjectMeta: named}
+	}
+	mark := map[string]*string{name.AnnotationStopped: nil}
+	if act.Replicas == 0 {
+		mark[name.AnnotationStopped] = new(v1alpha1.ReasonVolumeExpanding)
+	}
+	return a.patch(ctx, workload, mergePatch, metadata{ResourceVersion: act.Version, Annotations: mark}, scale{act.Replicas})
+}
+
+// scale is the part of a workload's spec that says how many pods it has.
+type scale struct {
+	Replicas int32 `json:"replicas"`
+}

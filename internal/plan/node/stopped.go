@@ -1,0 +1,72 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/state"
+)
+
+// comingBackTime is how long a pod may take, from its creation, to be ready after
+// its member was stopped for its volume to grow. Until then its absence is our
+// doing; later it is told as what it is. A pod is scheduled and its volume mounted
+// and its file system grown within a minute, mostly; the rest is for loading.
+const comingBackTime = 2 * time.Minute
+
+// podWanted: the workload has its pod, or none while the member is stopped for
+// its volume to grow. A workload that somebody else scaled to nothing is left
+// alone: that is how a person stops a member.
+func podWanted(in Input) plan.Verdict {
+	workload := *in.State.Workload
+	stopped := plan.Verdict{
+		Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookWorld,
+		Note: fmt.Sprintf("the member is stopped while its volume %s grows: its driver grows no volume in use", in.Spec.Storage.ClaimName),
+	}
+	switch {
+	case in.Spec.Stopped && workload.Replicas > 0:
+		stopped.Actions = []plan.Action{scale(workload, 0)}
+		return stopped
+	case in.Spec.Stopped:
+		stopped.Hold = plan.Wait
+		return stopped
+	case !workload.Stopped:
+		return settled()
+	}
+	if in.Spec.Storage.Enabled && in.State.Claim != nil {
+		if verdict := claimUsable(in); verdict.Hold != plan.Settled {
+			return verdict
+		}
+	}
+	return plan.Verdict{
+		Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookWorld, Note: "the member is started again after its stop for its volume to grow",
+		Actions: []plan.Action{scale(workload, 1)},
+	}
+}
+
+func scale(workload state.Workload, replicas int32) plan.Action {
+	return plan.ScaleWorkload{Kind: workload.Kind, Name: workload.Name, Version: workload.Version, Replicas: replicas}
+}
+
+// comingBack words a verdict on a pod that is not ready as what it is part of, while
+// the member comes back from being stopped for its volume. What a person
+// must mend, and what takes too long, is told as it is.
+func comingBack(in Input, verdict plan.Verdict) plan.Verdict {
+	told := meta.FindStatusCondition(in.State.Status.Conditions, v1alpha1.ConditionWorkloadReady)
+	wasStopped := told != nil && told.Status == metav1.ConditionFalse && told.Reason == v1alpha1.ReasonVolumeExpanding
+	pod, live := in.State.LivePod()
+	if !wasStopped || verdict.Hold != plan.Wait || verdict.Reason == v1alpha1.ReasonObjectRefused || live && late(in, pod) {
+		return verdict
+	}
+	verdict.Reason = v1alpha1.ReasonVolumeExpanding
+	verdict.Note = "the member starts again after its stop for its volume to grow: " + verdict.Note
+	return verdict
+}
+
+func late(in Input, pod state.Pod) bool {
+	return pod.Problem != "" || in.State.Now.Sub(pod.CreatedAt) > comingBackTime
+}
