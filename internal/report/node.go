@@ -76,7 +76,10 @@ func reportStorage(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input, o plan.Ou
 	storage := next.Storage
 	storage.Claim = in.Spec.Storage.ClaimName
 	standing := nodeplan.Stand(in)
-	storage.Phase = standing.Phase
+	storage.Phase, storage.NextEligibleTime = standing.Phase, nil
+	if !standing.NextEligible.IsZero() {
+		storage.NextEligibleTime = new(metav1.NewTime(standing.NextEligible).Rfc3339Copy())
+	}
 	if _, refused := nodeplan.RefusalIn(o); refused && standing.Ask != nil {
 		storage.Phase = v1alpha1.StorageRejected
 	}
@@ -203,6 +206,9 @@ func storageCondition(next v1alpha1.ValkeyNodeStatus, in nodeplan.Input, p plan.
 		}
 	}
 	condition := trackCondition(v1alpha1.ConditionStorageReady, nodeplan.TrackClaim, p, o)
+	if refusal, refused := nodeplan.RefusalIn(o); refused {
+		condition.Message = nodeplan.RefusalNote(in, refusal)
+	}
 	if condition.Status == metav1.ConditionTrue && condition.Reason == v1alpha1.ReasonVolumesBound && next.Storage.LastExpansionTime != nil {
 		condition.Reason = v1alpha1.ReasonVolumeExpanded
 	}

@@ -159,9 +159,9 @@ func TestNodeConditions(t *testing.T) {
 			}, nil,
 			short{ready, ready, "False StorageClassNotExpandable", v1alpha1.StorageRejected},
 		},
-		"a smaller size is refused, and all is well": {
+		"a claim that was grown by hand is accepted": {
 			func(in *nodeplan.Input) { in.Spec.Storage.Size = new(size("512Mi")) }, nil,
-			short{ready, ready, "True VolumeShrinkRefused", v1alpha1.StorageSatisfied},
+			short{ready, ready, "True VolumesBound", v1alpha1.StorageSatisfied},
 		},
 		"a volume that grew": {
 			func(in *nodeplan.Input) {

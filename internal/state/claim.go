@@ -53,6 +53,13 @@ type ClaimCondition struct {
 	Since   time.Time              `json:"since"`
 }
 
+// ClaimEvent is an event of a claim that was told one or more times.
+type ClaimEvent struct {
+	Message string    `json:"message"`
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+}
+
 // Is says whether a condition is there with status True, and returns it.
 func (c Claim) Is(conditionType corev1.PersistentVolumeClaimConditionType) (ClaimCondition, bool) {
 	for _, condition := range c.Conditions {

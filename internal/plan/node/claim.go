@@ -26,13 +26,15 @@ func claimExists(in Input) plan.Verdict {
 			Note: fmt.Sprintf("claim %s is made as soon as its size is known", in.Spec.Storage.ClaimName),
 		}
 	}
-	if verdict, refused := refusedLately(in, in.desired()); refused {
+	born := in.member()
+	born.Spec.Storage.Size = new(in.birthSize())
+	if verdict, refused := refusedLately(in, *born.Spec.Storage.Size); refused {
 		return verdict
 	}
 	return plan.Verdict{
 		Reason: v1alpha1.ReasonVolumesPending, Note: fmt.Sprintf("claim %s is being made", in.Spec.Storage.ClaimName),
 		Look:    plan.LookWorld,
-		Actions: []plan.Action{plan.CreateClaim{Claim: build.Claim(in.member())}},
+		Actions: []plan.Action{plan.CreateClaim{Claim: build.Claim(born)}},
 	}
 }
 
@@ -132,20 +134,6 @@ func claimLargeEnough(in Input) plan.Verdict {
 			Claim: claim.Name, Version: claim.Version, From: claim.Requested, To: *standing.Ask,
 		}},
 	}
-}
-
-// refusedLately repeats the API server's no to a size instead of asking for it
-// again too soon.
-func refusedLately(in Input, size quantity) (plan.Verdict, bool) {
-	refusal := in.State.Refusal
-	if refusal == nil || !refusal.Size.Equal(size) {
-		return plan.Verdict{}, false
-	}
-	left := refusalPatience - in.State.Now.Sub(refusal.At)
-	if left <= 0 {
-		return plan.Verdict{}, false
-	}
-	return plan.Verdict{Hold: plan.Blocked, Reason: refusal.Reason, Note: refusal.Message, Look: left}, true
 }
 
 // fileSystemGrown nudges the kubelet: the volume has grown, and the file system

@@ -37,13 +37,10 @@ const (
 	lookAgent = 10 * time.Second
 	// refusalPatience: how long a refusal of the API server is taken at its
 	// word before asking again. Quotas change without a watch of ours.
-	refusalPatience = time.Minute
+	refusalPatience = 15 * time.Second
 	// nudgePeriod: a kubelet looks at its pods about once a minute by itself,
 	// so a nudge that did nothing is worth repeating after as long.
 	nudgePeriod = time.Minute
-	// stallPatience: after as long without progress a growth is called stalled.
-	// Nothing is done about it, but the words change.
-	stallPatience = 10 * time.Minute
 )
 
 // Make plans for a node. For one that is on its way out, or whose cluster is,
@@ -93,7 +90,7 @@ func RefusalIn(o plan.Outcome) (state.Refusal, bool) {
 		case plan.ExpandClaim:
 			said.Size = asked.To
 		case plan.CreateClaim:
-			said.Size = birthSize(asked)
+			said.Size = requestedBy(asked)
 		default:
 			continue // the two rules have no other action
 		}
@@ -102,8 +99,8 @@ func RefusalIn(o plan.Outcome) (state.Refusal, bool) {
 	return state.Refusal{}, false
 }
 
-// birthSize is the size that a claim is made with.
-func birthSize(act plan.CreateClaim) resource.Quantity {
+// requestedBy is the size that a claim is made with.
+func requestedBy(act plan.CreateClaim) resource.Quantity {
 	resources := act.Claim.Spec.Resources
 	if resources == nil || resources.Requests == nil {
 		return resource.Quantity{}
@@ -125,6 +122,17 @@ func (in Input) desired() resource.Quantity {
 		return resource.Quantity{}
 	}
 	return *in.Spec.Storage.Size
+}
+
+// birthSize is the size that a new claim gets: a volume that joins a shard must
+// hold what the largest one may hold. Capacities count and requests do not, so
+// that a mistyped one does not spread.
+func (in Input) birthSize() resource.Quantity {
+	size := in.desired()
+	if in.State.ShardCapacity.Cmp(size) > 0 {
+		return in.State.ShardCapacity.DeepCopy()
+	}
+	return size
 }
 
 func settled() plan.Verdict { return plan.Verdict{Hold: plan.Settled} }

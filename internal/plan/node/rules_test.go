@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -54,14 +55,14 @@ func TestClaimTrack(t *testing.T) {
 		"no claim, and a quota refused it a moment ago": {
 			func(in *Input) {
 				in.State.Claim = nil
-				in.State.Refusal = &state.Refusal{Size: size("1Gi"), Reason: v1alpha1.ReasonQuotaExceeded, Message: "no", At: noon.Add(-59 * time.Second)}
+				in.State.Refusal = &state.Refusal{Size: size("1Gi"), Reason: v1alpha1.ReasonQuotaExceeded, Message: "no", At: noon.Add(-14 * time.Second)}
 			},
 			outcome{Rule: "claimExists", Hold: plan.Blocked, Reason: v1alpha1.ReasonQuotaExceeded},
 		},
-		"no claim, and a quota refused it a minute ago: it is tried again": {
+		"no claim, and a quota refused it a while ago: it is tried again": {
 			func(in *Input) {
 				in.State.Claim = nil
-				in.State.Refusal = &state.Refusal{Size: size("1Gi"), Reason: v1alpha1.ReasonQuotaExceeded, Message: "no", At: noon.Add(-time.Minute)}
+				in.State.Refusal = &state.Refusal{Size: size("1Gi"), Reason: v1alpha1.ReasonQuotaExceeded, Message: "no", At: noon.Add(-15 * time.Second)}
 			},
 			outcome{"claimExists", plan.Settled, v1alpha1.ReasonVolumesPending, []string{"create claim valkey-prod-2-1-data"}},
 		},
@@ -112,9 +113,20 @@ func TestClaimTrack(t *testing.T) {
 			func(in *Input) { in.Spec.Storage.Size = new(size("2Gi")); in.State.Pods = nil },
 			outcome{"claimLargeEnough", plan.Settled, v1alpha1.ReasonVolumeExpanding, []string{"expand claim valkey-prod-2-1-data from 1Gi to 2Gi"}},
 		},
-		"a smaller size is refused": {
+		"a claim that was grown by hand is accepted": {
 			func(in *Input) { in.Spec.Storage.Size = new(size("512Mi")) },
-			outcome{Rule: "fileSystemGrown", Reason: v1alpha1.ReasonVolumeShrinkRefused},
+			outcome{Rule: "fileSystemGrown", Reason: v1alpha1.ReasonVolumesBound},
+		},
+		"no claim, and a larger volume in the shard: it is born as large": {
+			func(in *Input) { in.State.Claim, in.State.ShardCapacity = nil, size("3Gi") },
+			outcome{"claimExists", plan.Settled, v1alpha1.ReasonVolumesPending, []string{"create claim valkey-prod-2-1-data"}},
+		},
+		"what the class forbade is asked for as soon as it does not": {
+			func(in *Input) {
+				in.Spec.Storage.Size = new(size("2Gi"))
+				in.State.Refusal = &state.Refusal{Size: size("2Gi"), Reason: v1alpha1.ReasonStorageClassNotExpandable, Message: "no", At: noon}
+			},
+			outcome{"claimLargeEnough", plan.Settled, v1alpha1.ReasonVolumeExpanding, []string{"expand claim valkey-prod-2-1-data from 1Gi to 2Gi"}},
 		},
 		"a size that a quota refused a moment ago is not asked for again": {
 			func(in *Input) {
@@ -174,8 +186,8 @@ func TestClaimTrack(t *testing.T) {
 func growing(in *Input, behind time.Duration, nudge string) {
 	in.Spec.Storage.Size = new(size("2Gi"))
 	in.State.Claim.Requested = size("2Gi")
-	in.State.Claim.ResizeStatus = resizeNodePending
-	in.State.Claim.Conditions = []state.ClaimCondition{condition(fsPending, "", behind)}
+	in.State.Claim.ResizeStatus = string(corev1.PersistentVolumeClaimNodeResizePending)
+	in.State.Claim.Conditions = []state.ClaimCondition{condition(corev1.PersistentVolumeClaimFileSystemResizePending, "", behind)}
 	in.State.Pods[0].Nudge = nudge
 }
 
@@ -323,19 +335,6 @@ func TestAnEphemeralNodeHasNoClaimTrack(t *testing.T) {
 	}
 }
 
-// Who waits for a person says what that person shall do.
-func TestBlockedVerdictsSayWhy(t *testing.T) {
-	t.Parallel()
-	for what, row := range standings {
-		e := evidence(grown())
-		e.Desired = size("2Gi")
-		row.edit(&e)
-		if standing := Classify(e); standing.Hold == plan.Blocked && len(standing.Note) < 30 {
-			t.Errorf("%s: the sentence is too short to help: %q", what, standing.Note)
-		}
-	}
-}
-
 // Ours is the annotation's claim to data: what is asked of the API server
 // carries the version that was seen.
 func TestActionsOnAClaimCarryItsVersion(t *testing.T) {
@@ -349,5 +348,44 @@ func TestActionsOnAClaimCarryItsVersion(t *testing.T) {
 	}
 	if diff := cmp.Diff(plan.Action(want), actions[0], sameQuantity); diff != "" {
 		t.Errorf("action differs (-want +got):\n%s", diff)
+	}
+}
+
+// A member that joins a shard must be able to hold its data; a mistyped request
+// of another member is no reason to be larger.
+func TestAClaimIsBornLargeEnoughForItsShard(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct{ desired, shard, want string }{
+		"nobody else is there": {"1Gi", "0", "1Gi"},
+		"others are smaller":   {"2Gi", "1Gi", "2Gi"},
+		"others are larger":    {"1Gi", "3Gi", "3Gi"},
+	} {
+		in := grown()
+		in.State.Claim, in.Spec.Storage.Size, in.State.ShardCapacity = nil, new(size(row.desired)), size(row.shard)
+		actions := claimExists(in).Actions
+		create, is := actions[0].(plan.CreateClaim)
+		if !is {
+			t.Fatalf("%s: planned %v", what, actions)
+		}
+		if got := requestedBy(create); got.Cmp(size(row.want)) != 0 {
+			t.Errorf("%s: it is born with %s, want %s", what, got.String(), row.want)
+		}
+		refused, _ := RefusalIn(plan.Outcome{{Rule: RuleClaimExists, At: create, Err: &plan.Refusal{Reason: "no"}}})
+		if refused.Size.Cmp(size(row.want)) != 0 {
+			t.Errorf("%s: the refused size is %s, want %s", what, refused.Size.String(), row.want)
+		}
+	}
+}
+
+// A request that an older API server does not let be lowered is explained: the
+// data is safe, and by what hand it can be mended.
+func TestARequestThatCannotBeLoweredIsExplained(t *testing.T) {
+	t.Parallel()
+	in := grown()
+	in.State.Claim.Requested, in.State.Claim.ResizeStatus = size("10Ti"), string(corev1.PersistentVolumeClaimControllerResizeInfeasible)
+	in.State.Refusal = &state.Refusal{Size: size("2Gi"), Reason: v1alpha1.ReasonExpansionRefused, Message: "field can not be less than previous value", At: noon}
+	standing := Stand(in)
+	if standing.Reason != v1alpha1.ReasonExpansionRefused || standing.Ask != nil || !strings.Contains(standing.Note, "data is safe") || !strings.Contains(standing.Note, "1.32") {
+		t.Errorf("it stands %+v", standing)
 	}
 }

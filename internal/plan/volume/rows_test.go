@@ -1,10 +1,8 @@
-package node
+package volume
 
 import (
-	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -12,6 +10,26 @@ import (
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
 )
+
+var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func size(text string) resource.Quantity { return resource.MustParse(text) }
+
+// grown is a bound claim that asks for 1Gi and has 1Gi, while 2Gi are desired.
+func grown() Evidence {
+	return Evidence{
+		Claim: &state.Claim{
+			Name: "valkey-prod-2-1-data", UID: "claim-uid", Version: "7", Phase: corev1.ClaimBound,
+			ClassName: "fast", VolumeName: "pv-1", Requested: size("1Gi"), Capacity: size("1Gi"),
+		},
+		Desired: size("2Gi"), Now: noon, PodRunning: true,
+		Class: state.Seen(state.Class{Name: "fast", Exists: true, Expandable: true}),
+	}
+}
+
+func condition(kind corev1.PersistentVolumeClaimConditionType, message string, age time.Duration) state.ClaimCondition {
+	return state.ClaimCondition{Type: string(kind), Status: corev1.ConditionTrue, Message: message, Since: noon.Add(-age)}
+}
 
 // verdict is what a row expects; the sentence is for people.
 type verdict struct {
@@ -97,11 +115,11 @@ var standings = map[string]struct {
 	},
 	"the wish is below what the volume has": {
 		func(e *Evidence) { e.Desired = size("512Mi") },
-		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumeShrinkRefused, ""},
+		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumesBound, ""},
 	},
 	"somebody else asked for more than the wish": {
 		func(e *Evidence) { e.Desired, e.Claim.Requested = size("1Gi"), size("4Gi") },
-		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumeShrinkRefused, ""},
+		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumesBound, ""},
 	},
 	"somebody else asked for more, and it is not there yet": {
 		func(e *Evidence) { e.Claim.Requested = size("4Gi") },
@@ -126,7 +144,7 @@ var standings = map[string]struct {
 			e.Desired, e.Claim.Requested = size("1Gi"), size("2Gi")
 			e.Claim.ResizeStatus = resizeControllerInfeasible
 		},
-		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumeShrinkRefused, ""},
+		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumesBound, ""},
 	},
 	"the driver cannot give what is wanted": {
 		func(e *Evidence) {
@@ -236,6 +254,107 @@ var standings = map[string]struct {
 		func(e *Evidence) { e.Claim.Requested, e.Since = size("2Gi"), noon.Add(-11*time.Minute) },
 		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonExpansionStalled, ""},
 	},
+	"the wish is what a claim grown by hand has not: more is accepted": {
+		func(e *Evidence) {
+			e.Desired, e.Claim.Requested, e.Claim.Capacity = size("2Gi"), size("4Gi"), size("4Gi")
+		},
+		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumesBound, ""},
+	},
+	"the volume grows, in the server's and in the conditions' words, with both conditions at once": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.Allocated, e.Claim.ResizeStatus = size("2Gi"), size("2Gi"), resizeNodePending
+			e.Claim.Conditions = []state.ClaimCondition{condition(fsPending, "Waiting for user to (re-)start a pod", time.Second), condition(resizing, "", time.Minute)}
+		},
+		verdict{v1alpha1.StorageFileSystemPending, plan.Settled, v1alpha1.ReasonVolumeExpanding, ""},
+	},
+	"the kubelet is at work": {
+		func(e *Evidence) { e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeNodeInProgress },
+		verdict{v1alpha1.StorageFileSystemPending, plan.Settled, v1alpha1.ReasonVolumeExpanding, ""},
+	},
+	"the worker has not grown the file system for long": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeNodePending
+			e.Claim.Conditions = []state.ClaimCondition{condition(fsPending, "", 11*time.Minute)}
+		},
+		verdict{v1alpha1.StorageFileSystemPending, plan.Settled, v1alpha1.ReasonExpansionStalled, ""},
+	},
+	"the file system has been behind for long, but no pod runs": {
+		func(e *Evidence) {
+			e.PodRunning = false
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeNodePending
+			e.Claim.Conditions = []state.ClaimCondition{condition(fsPending, "", 11*time.Minute)}
+		},
+		verdict{v1alpha1.StorageFileSystemPending, plan.Settled, v1alpha1.ReasonVolumeExpanding, ""},
+	},
+	"errors whose status is unknown or False say nothing": {
+		func(e *Evidence) {
+			e.Claim.Requested = size("2Gi")
+			e.Claim.Conditions = []state.ClaimCondition{
+				{Type: string(controllerErr), Status: corev1.ConditionFalse, Message: "FailedPrecondition"},
+				{Type: string(nodeErr), Status: corev1.ConditionUnknown, Message: "no"},
+			}
+		},
+		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonVolumeExpanding, ""},
+	},
+	"the worker cannot grow the file system, in an older server's words": {
+		func(e *Evidence) { e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), "NodeResizeFailed" },
+		verdict{v1alpha1.StorageInfeasibleNode, plan.Blocked, v1alpha1.ReasonExpansionInfeasible, ""},
+	},
+	"the worker could not grow the file system, and then did": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.Capacity, e.Claim.ResizeStatus = size("2Gi"), size("2Gi"), resizeNodeInfeasible
+		},
+		verdict{v1alpha1.StorageSatisfied, plan.Settled, v1alpha1.ReasonVolumesBound, ""},
+	},
+	"the resizer says by an event alone that the volume is in use": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeControllerInProgress
+			e.Failure = &state.ClaimEvent{Message: "CSI driver x only supports offline expansion and volume is currently in-use"}
+		},
+		verdict{v1alpha1.StorageOfflineRequired, plan.Blocked, v1alpha1.ReasonOfflineExpansionRequired, ""},
+	},
+	"the volume was in use, and has grown since": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeNodePending
+			e.Claim.Conditions = []state.ClaimCondition{condition(controllerErr, "FailedPrecondition", time.Minute)}
+			e.Failure = &state.ClaimEvent{Message: "only supports offline expansion"}
+		},
+		verdict{v1alpha1.StorageFileSystemPending, plan.Settled, v1alpha1.ReasonVolumeExpanding, ""},
+	},
+	"the provider allows no further change for some time": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeControllerInProgress
+			e.Claim.Conditions = []state.ClaimCondition{condition(controllerErr, "Internal: VolumeModificationRateExceeded: You've reached the maximum modification rate per volume limit", 11*time.Minute)}
+		},
+		verdict{v1alpha1.StorageRetrying, plan.Wait, v1alpha1.ReasonExpansionRateLimited, ""},
+	},
+	"the provider says so by an event alone": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeControllerInProgress
+			e.Failure = &state.ClaimEvent{Message: "ResourceExhausted: LimitExceeded: too many modifications", First: noon.Add(-time.Hour)}
+		},
+		verdict{v1alpha1.StorageRetrying, plan.Wait, v1alpha1.ReasonExpansionRateLimited, ""},
+	},
+	"the provider allows no further change, and a larger one is wished for": {
+		func(e *Evidence) {
+			e.Claim.Conditions = []state.ClaimCondition{condition(controllerErr, "in cooldown", time.Minute)}
+		},
+		verdict{v1alpha1.StorageRetrying, plan.Settled, v1alpha1.ReasonVolumeExpanding, "2Gi"},
+	},
+	"an event of another failure explains nothing yet": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeControllerInProgress
+			e.Failure = &state.ClaimEvent{Message: "ResourceExhausted: pool is full"}
+		},
+		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonVolumeExpanding, ""},
+	},
+	"the worker's attempts have failed for long": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), resizeNodePending
+			e.Claim.Conditions = []state.ClaimCondition{condition(nodeErr, "busy", 11*time.Minute)}
+		},
+		verdict{v1alpha1.StorageRetrying, plan.Wait, v1alpha1.ReasonExpansionStalled, ""},
+	},
 	"too small, and the class allows growth": {
 		func(*Evidence) {},
 		verdict{v1alpha1.StorageRequesting, plan.Settled, v1alpha1.ReasonVolumeExpanding, "2Gi"},
@@ -252,46 +371,4 @@ var standings = map[string]struct {
 		func(e *Evidence) { e.Class = state.Seen(state.Class{Name: "fast", Exists: true}) },
 		verdict{v1alpha1.StorageRejected, plan.Blocked, v1alpha1.ReasonStorageClassNotExpandable, ""},
 	},
-}
-
-func TestClassify(t *testing.T) {
-	t.Parallel()
-	for what, row := range standings {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			e := evidence(grown())
-			e.Desired = size("2Gi")
-			row.edit(&e)
-			standing := Classify(e)
-			got := verdict{Phase: standing.Phase, Hold: standing.Hold, Reason: standing.Reason}
-			if standing.Ask != nil {
-				got.Ask = standing.Ask.String()
-			}
-			if diff := cmp.Diff(row.want, got); diff != "" {
-				t.Errorf("standing differs (-want +got):\n%s\n%s", diff, standing.Note)
-			}
-			if standing.Note == "" {
-				t.Error("the standing has no sentence")
-			}
-		})
-	}
-}
-
-// Each phase of a single volume is produced by some row.
-func TestEveryPhaseHasARow(t *testing.T) {
-	t.Parallel()
-	seen := map[v1alpha1.StoragePhase]bool{}
-	for _, row := range standings {
-		seen[row.want.Phase] = true
-	}
-	for _, phase := range []v1alpha1.StoragePhase{
-		v1alpha1.StorageMissing, v1alpha1.StorageTerminating, v1alpha1.StorageLost, v1alpha1.StorageUnbound,
-		v1alpha1.StorageRollingBack, v1alpha1.StorageSatisfied, v1alpha1.StorageInfeasibleController,
-		v1alpha1.StorageInfeasibleNode, v1alpha1.StorageOfflineRequired, v1alpha1.StorageFileSystemPending,
-		v1alpha1.StorageRetrying, v1alpha1.StorageControllerResizing, v1alpha1.StorageRejected, v1alpha1.StorageRequesting,
-	} {
-		if !seen[phase] {
-			t.Errorf("no row of TestClassify is in phase %s", phase)
-		}
-	}
 }

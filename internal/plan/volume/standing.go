@@ -1,21 +1,20 @@
-package node
+package volume
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
 )
 
-type quantity = resource.Quantity
+// stallPatience: after as long without progress a growth is called stalled.
+// Nothing is done about it, but the words change.
+const stallPatience = 10 * time.Minute
 
 // Evidence is what the standing of a volume is told from. Everything in it was
 // read from living objects, so that no crash and no stale status can mislead.
@@ -28,6 +27,9 @@ type Evidence struct {
 	// Since is when the growth was first seen; zero when that is not known.
 	// A claim's own conditions are believed before it.
 	Since time.Time
+	// Failure is the newest event that tells of a failed attempt to grow the
+	// volume; nil when there is none or it could not be read.
+	Failure *state.ClaimEvent
 }
 
 // Standing is where a volume stands, and what follows from it.
@@ -40,34 +42,9 @@ type Standing struct {
 	// Ask is the size that the claim shall ask for from now on; nil to leave
 	// it alone.
 	Ask *resource.Quantity
-}
-
-// Stand tells where the volume of a node stands. A size that the API server
-// refused a moment ago counts as rejected.
-func Stand(in Input) Standing {
-	standing := Classify(evidence(in))
-	if standing.Ask == nil {
-		return standing
-	}
-	if verdict, refused := refusedLately(in, *standing.Ask); refused {
-		standing.Phase, standing.Ask = v1alpha1.StorageRejected, nil
-		standing.Hold, standing.Reason, standing.Note, standing.Look = verdict.Hold, verdict.Reason, verdict.Note, verdict.Look
-	}
-	return standing
-}
-
-func evidence(in Input) Evidence {
-	pod, live := in.State.LivePod()
-	gathered := Evidence{
-		Claim: in.State.Claim, Desired: in.desired(), Class: in.State.Class, Now: in.State.Now,
-		PodRunning: live && pod.Phase == corev1.PodRunning,
-	}
-	ready := meta.FindStatusCondition(in.State.Status.Conditions, v1alpha1.ConditionStorageReady)
-	if ready != nil && ready.Status == metav1.ConditionFalse &&
-		(ready.Reason == v1alpha1.ReasonVolumeExpanding || ready.Reason == v1alpha1.ReasonExpansionStalled) {
-		gathered.Since = ready.LastTransitionTime.Time
-	}
-	return gathered
+	// NextEligible is when a growth that the provider limits can succeed at
+	// the latest; zero when nothing limits it.
+	NextEligible time.Time
 }
 
 // The server's words for allocatedResourceStatuses. Older texts and early
@@ -87,7 +64,7 @@ const (
 // unknown to us, or missing on older servers.
 func Classify(e Evidence) Standing {
 	for _, judge := range []func(Evidence) (Standing, bool){
-		absent, unbound, rollingBack, satisfied, infeasible, offline, fileSystemPending, retrying, requesting,
+		absent, unbound, rollingBack, satisfied, infeasible, offline, fileSystemPending, limited, retrying, requesting,
 	} {
 		if standing, fits := judge(e); fits {
 			return standing
@@ -152,19 +129,27 @@ func rollingBack(e Evidence) (Standing, bool) {
 	}, true
 }
 
+// satisfied: the volume is large enough. More than enough is accepted, whoever
+// asked for it: volumes cannot shrink.
 func satisfied(e Evidence) (Standing, bool) {
 	if !enough(e) {
 		return Standing{}, false
 	}
+	claim := *e.Claim
 	standing := Standing{
 		Phase: v1alpha1.StorageSatisfied, Reason: v1alpha1.ReasonVolumesBound,
-		Note: fmt.Sprintf("claim %s has %s", e.Claim.Name, e.Claim.Capacity.String()),
+		Note: fmt.Sprintf("claim %s has %s", claim.Name, claim.Capacity.String()),
 	}
-	// Drivers round up, so capacity alone says nothing of a wish to shrink.
-	if e.Claim.Requested.Cmp(e.Desired) > 0 {
-		standing.Reason = v1alpha1.ReasonVolumeShrinkRefused
-		standing.Note = fmt.Sprintf("claim %s asks for %s, more than the %s wanted; volumes cannot shrink, so nothing was done",
-			e.Claim.Name, e.Claim.Requested.String(), e.Desired.String())
+	switch {
+	case claim.Requested.Cmp(claim.Capacity) > 0 && infeasibleController(claim):
+		standing.Note = fmt.Sprintf("claim %s has the %s wanted; it asks for %s, the least that Kubernetes allows it after a growth that its driver could not give",
+			claim.Name, claim.Capacity.String(), claim.Requested.String())
+	case claim.Requested.Cmp(claim.Capacity) > 0:
+		standing.Note = fmt.Sprintf("claim %s has the %s wanted; its request for %s cannot be taken back until its driver answers, and does no harm if it is fulfilled",
+			claim.Name, claim.Capacity.String(), claim.Requested.String())
+	case claim.Requested.Cmp(e.Desired) > 0:
+		standing.Note = fmt.Sprintf("claim %s has %s, above the %s desired (AboveDesired); that is accepted, since volumes cannot shrink",
+			claim.Name, claim.Capacity.String(), e.Desired.String())
 	}
 	return standing, true
 }
@@ -196,56 +181,32 @@ func infeasible(e Evidence) (Standing, bool) {
 	return Standing{}, false
 }
 
-// offline: the driver says that it grows no volume in use. A changed wish is
-// still asked for, since the claim follows it once the pod is gone.
-func offline(e Evidence) (Standing, bool) {
-	failure, failed := e.Claim.Is(corev1.PersistentVolumeClaimControllerResizeError)
-	if !failed || !strings.Contains(failure.Message, "FailedPrecondition") {
-		return Standing{}, false
-	}
-	standing := Standing{
-		Phase: v1alpha1.StorageOfflineRequired, Hold: plan.Blocked, Reason: v1alpha1.ReasonOfflineExpansionRequired,
-		Note: fmt.Sprintf("claim %s: its driver grows a volume only while no pod uses it (it said: %s); the volume keeps its size while the member runs", e.Claim.Name, failure.Message),
-	}
-	return askIfSmaller(e, standing), true
-}
-
 func fileSystemPending(e Evidence) (Standing, bool) {
 	claim := *e.Claim
-	_, pending := claim.Is(corev1.PersistentVolumeClaimFileSystemResizePending)
-	node := claim.ResizeStatus == resizeNodePending || claim.ResizeStatus == resizeNodeInProgress
+	since, done := controllerDone(claim)
 	_, failed := claim.Is(corev1.PersistentVolumeClaimNodeResizeError)
-	if failed || (!pending && !node) || claim.Requested.Cmp(e.Desired) < 0 {
+	if failed || !done || claim.Requested.Cmp(e.Desired) < 0 {
 		return Standing{}, false
 	}
+	standing := Standing{Phase: v1alpha1.StorageFileSystemPending, Reason: v1alpha1.ReasonVolumeExpanding}
 	note := "its file system follows as soon as its worker looks at the pod"
-	if !e.PodRunning {
+	switch {
+	case !e.PodRunning:
 		note = "its file system follows at the next start of the pod"
+	case stalled(e, since):
+		standing.Reason = v1alpha1.ReasonExpansionStalled
+		note = fmt.Sprintf("its worker has not grown its file system for more than %s%s; delete the pod to mount the volume anew", stallPatience, toldBy(e.Failure))
 	}
-	return Standing{
-		Phase: v1alpha1.StorageFileSystemPending, Reason: v1alpha1.ReasonVolumeExpanding,
-		Note: fmt.Sprintf("claim %s: the volume has grown to %s; %s", claim.Name, claim.Requested.String(), note),
-	}, true
+	standing.Note = fmt.Sprintf("claim %s: the volume has grown to %s; %s", claim.Name, claim.Requested.String(), note)
+	return standing, true
 }
 
-// retrying: the resizer and the kubelet repeat failed attempts by themselves.
-func retrying(e Evidence) (Standing, bool) {
-	failure, failed := e.Claim.Is(corev1.PersistentVolumeClaimControllerResizeError)
-	if !failed {
-		failure, failed = e.Claim.Is(corev1.PersistentVolumeClaimNodeResizeError)
-	}
-	if !failed {
-		return Standing{}, false
-	}
-	standing := Standing{
-		Phase: v1alpha1.StorageRetrying, Hold: plan.Wait, Reason: v1alpha1.ReasonExpansionRetrying, Look: plan.LookWorld,
-		Note: fmt.Sprintf("claim %s: growing failed and is being repeated: %s", e.Claim.Name, failure.Message),
-	}
-	if stalled(e, failure.Since) {
-		standing.Reason = v1alpha1.ReasonExpansionStalled
-		standing.Note = fmt.Sprintf("claim %s: growing has failed for more than %s: %s", e.Claim.Name, stallPatience, failure.Message)
-	}
-	return askIfSmaller(e, standing), true
+// controllerDone says whether the driver has grown the volume and only its file
+// system is behind, and since when; zero when that is not known.
+func controllerDone(claim state.Claim) (since time.Time, done bool) {
+	pending, is := claim.Is(corev1.PersistentVolumeClaimFileSystemResizePending)
+	node := claim.ResizeStatus == resizeNodePending || claim.ResizeStatus == resizeNodeInProgress
+	return pending.Since, is || node
 }
 
 // requesting: the claim does not ask for the size yet.
@@ -267,11 +228,11 @@ func controllerResizing(e Evidence) Standing {
 	resizing, is := claim.Is(corev1.PersistentVolumeClaimResizing)
 	if stalled(e, resizing.Since) {
 		standing.Reason = v1alpha1.ReasonExpansionStalled
-		standing.Note = fmt.Sprintf("claim %s: the volume shall grow from %s to %s, but nothing has happened for more than %s; its driver may be out of space or slow (see the events of the claim), and a smaller size takes no effect until it answers",
-			claim.Name, claim.Capacity.String(), claim.Requested.String(), stallPatience)
+		standing.Note = fmt.Sprintf("claim %s: the volume shall grow from %s to %s, but nothing has happened for more than %s%s; its driver may be out of space or slow (see the events of the claim), and a smaller size takes no effect until it answers",
+			claim.Name, claim.Capacity.String(), claim.Requested.String(), stallPatience, toldBy(e.Failure))
 		if !is && claim.ResizeStatus != resizeControllerInProgress {
-			standing.Note = fmt.Sprintf("claim %s: nothing has begun to grow the volume from %s to %s for more than %s; its StorageClass's driver may have no resizer running",
-				claim.Name, claim.Capacity.String(), claim.Requested.String(), stallPatience)
+			standing.Note = fmt.Sprintf("claim %s: nothing has begun to grow the volume from %s to %s for more than %s%s; its StorageClass's driver may have no resizer running",
+				claim.Name, claim.Capacity.String(), claim.Requested.String(), stallPatience, toldBy(e.Failure))
 		}
 	}
 	return standing
@@ -304,6 +265,16 @@ func infeasibleController(claim state.Claim) bool {
 	return claim.ResizeStatus == resizeControllerInfeasible || claim.ResizeStatus == resizeControllerFailed
 }
 
+// InfeasibleSize is the size that the driver of a claim's volume says it can
+// never give, since when it says so (zero when unknown), and whether it does.
+func InfeasibleSize(claim state.Claim) (size resource.Quantity, since time.Time, infeasible bool) {
+	if !infeasibleController(claim) || claim.Requested.Cmp(claim.Capacity) <= 0 {
+		return resource.Quantity{}, time.Time{}, false
+	}
+	failure, _ := claim.Is(corev1.PersistentVolumeClaimControllerResizeError)
+	return claim.Requested, failure.Since, true
+}
+
 // stalled says whether something has lasted longer than a growth should. What
 // has no known beginning is not stalled.
 func stalled(e Evidence, since time.Time) bool {
@@ -311,14 +282,6 @@ func stalled(e Evidence, since time.Time) bool {
 		since = e.Since
 	}
 	return !since.IsZero() && e.Now.Sub(since) > stallPatience
-}
-
-// quoted is the message of a condition, to follow a sentence.
-func quoted(claim state.Claim, condition corev1.PersistentVolumeClaimConditionType) string {
-	if found, is := claim.Is(condition); is && found.Message != "" {
-		return " (it said: " + found.Message + ")"
-	}
-	return ""
 }
 
 // justAbove is the least request above a capacity: one step of the size in
