@@ -78,8 +78,8 @@ var rules = []rule{
 	{
 		packages: "internal/plan/...",
 		ours: []string{
-			"api/v1alpha1", "internal/agent/protocol", "internal/build", "internal/name", "internal/plan", "internal/state",
-			"internal/valkey",
+			"api/v1alpha1", "internal/agent/protocol", "internal/build", "internal/name", "internal/plan", "internal/plan/volume",
+			"internal/state", "internal/valkey",
 		},
 		direct:  world,
 		closure: clients,

@@ -159,10 +159,16 @@ func Selector(cluster string) map[string]string {
 	return map[string]string{LabelName: App, LabelManagedBy: ManagedBy, LabelCluster: cluster}
 }
 
-// NodeSelector is the part of the labels that selects one member's pod.
-func NodeSelector(cluster string, shard, node int) map[string]string {
+// ShardSelector is the part of the labels that selects a shard's members.
+func ShardSelector(cluster string, shard int) map[string]string {
 	selector := Selector(cluster)
 	selector[LabelShardIndex] = fmt.Sprint(shard)
+	return selector
+}
+
+// NodeSelector is the part of the labels that selects one member's pod.
+func NodeSelector(cluster string, shard, node int) map[string]string {
+	selector := ShardSelector(cluster, shard)
 	selector[LabelNodeIndex] = fmt.Sprint(node)
 	return selector
 }

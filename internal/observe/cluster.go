@@ -27,9 +27,12 @@ import (
 
 // ClusterObserver reads all that decisions about a ValkeyCluster need.
 type ClusterObserver struct {
-	// Reader is cached; Direct is not, and is used for Secrets.
+	// Reader is cached; Direct is not, and is used for Secrets, quotas and limits.
 	Reader, Direct client.Reader
-	Dial           valkey.Dialer
+	// ReadClasses says that StorageClasses may be read. Without the right to
+	// list them the cache would wait for ever.
+	ReadClasses bool
+	Dial        valkey.Dialer
 	// Ask asks the agent at an address for its facts.
 	Ask func(ctx context.Context, address string) (protocol.Facts, error)
 }
@@ -62,6 +65,8 @@ func (o ClusterObserver) Snapshot(ctx context.Context, cluster *v1alpha1.ValkeyC
 			return snapshot, credentials, err
 		}
 	}
+	o.classes(ctx, &snapshot)
+	o.allowances(ctx, cluster, &snapshot)
 	o.servers(ctx, &snapshot, credentials)
 	return snapshot, credentials, nil
 }
@@ -262,7 +267,7 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 	member.Record = &state.NodeRecord{
 		UID: string(node.UID), Version: node.ResourceVersion, StoppedInVain: node.Annotations[name.AnnotationStoppedInVain],
 		Foreign: foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
-		Spec: node.Spec, Status: node.Status,
+		Generation: node.Generation, Spec: node.Spec, Status: node.Status,
 	}
 }
 

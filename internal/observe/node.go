@@ -25,7 +25,8 @@ type NodeObserver struct {
 	// not: a name that somebody else took must be seen.
 	Reader client.Reader
 	// Direct is not cached; it reads the events of a workload that makes no
-	// pod. Nil, or without the right to list them, it is done without.
+	// pod and of a volume that does not grow. Nil, or without the right to list
+	// them, it is done without.
 	Direct client.Reader
 	// ReadClasses says that StorageClasses may be read. Without the right to
 	// list them the cache would wait for ever.
@@ -53,13 +54,14 @@ func (o NodeObserver) Snapshot(ctx context.Context, node *v1alpha1.ValkeyNode) (
 		Deleting: node.DeletionTimestamp != nil, Generation: node.Generation, Status: node.Status,
 	}
 	for _, read := range []func(context.Context, *v1alpha1.ValkeyNode, *state.Node) error{
-		o.readCluster, o.readClaim, o.readClass, o.readWorkloads, o.readPods,
+		o.readCluster, o.readClaim, o.readShard, o.readClass, o.readWorkloads, o.readPods,
 	} {
 		if err := read(ctx, node, &seen); err != nil {
 			return state.Node{}, fmt.Errorf("observing node %s: %w", node.Name, err)
 		}
 	}
 	o.readProblem(ctx, node, &seen)
+	o.readResizeFailure(ctx, &seen)
 	seen.Agent = o.agent(ctx, node, seen)
 	return seen, nil
 }
@@ -119,28 +121,33 @@ func (o NodeObserver) readClaim(ctx context.Context, node *v1alpha1.ValkeyNode, 
 // readClass sees the claim's class. Whatever stands in the way makes it
 // unknown and stops nothing: admission knows the class too.
 func (o NodeObserver) readClass(ctx context.Context, _ *v1alpha1.ValkeyNode, seen *state.Node) error {
-	switch {
-	case seen.Claim == nil || seen.Claim.ClassName == "":
-		seen.Class = state.Unknown[state.Class]("the claim names no class")
-		return nil
-	case !o.ReadClasses:
-		seen.Class = state.Unknown[state.Class]("StorageClasses may not be read")
-		return nil
-	}
-	class := &storagev1.StorageClass{}
-	err := o.Reader.Get(ctx, client.ObjectKey{Name: seen.Claim.ClassName}, class)
-	switch {
-	case apierrors.IsNotFound(err):
-		seen.Class = state.Seen(state.Class{Name: seen.Claim.ClassName})
-	case err != nil:
-		seen.Class = state.Unknown[state.Class](err.Error())
-	default:
-		seen.Class = state.Seen(state.Class{
-			Name: class.Name, Exists: true,
-			Expandable: class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion,
-		})
+	seen.Class = state.Unknown[state.Class]("there is no claim")
+	if seen.Claim != nil {
+		seen.Class = readClass(ctx, o.Reader, o.ReadClasses, seen.Claim.ClassName)
 	}
 	return nil
+}
+
+// readClass sees a StorageClass, if it may be read at all.
+func readClass(ctx context.Context, from client.Reader, allowed bool, className string) state.Fact[state.Class] {
+	switch {
+	case className == "":
+		return state.Unknown[state.Class]("the claim names no class")
+	case !allowed:
+		return state.Unknown[state.Class]("StorageClasses may not be read")
+	}
+	class := &storagev1.StorageClass{}
+	err := from.Get(ctx, client.ObjectKey{Name: className}, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		return state.Seen(state.Class{Name: className})
+	case err != nil:
+		return state.Unknown[state.Class](err.Error())
+	}
+	return state.Seen(state.Class{
+		Name: class.Name, Exists: true,
+		Expandable: class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion,
+	})
 }
 
 func (o NodeObserver) readWorkloads(ctx context.Context, node *v1alpha1.ValkeyNode, seen *state.Node) error {

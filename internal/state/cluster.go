@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/valkey"
@@ -35,8 +37,44 @@ type Cluster struct {
 	Objects map[string]Object `json:"objects,omitempty"`
 	// Claims are all claims that bear the cluster's label, those of members too.
 	Claims []Claim `json:"claims,omitempty"`
+	// FailOvers are when a replica of a shard was last asked to take over from a
+	// primary that is well, as far as is remembered: forgetting it costs one try more.
+	FailOvers map[int]time.Time `json:"failOvers,omitempty"`
+	// Classes are the StorageClasses of the claims, by name, as far as they may
+	// be read.
+	Classes map[string]Class `json:"classes,omitempty"`
+	// Quotas and Limits are what the namespace allows claims. They are read only
+	// when a growth is about to begin.
+	Quotas Fact[[]Quota]      `json:"quotas"`
+	Limits Fact[[]ClaimLimit] `json:"limits"`
+	// Refusal is what the API server said last to a trial of a growth that it
+	// refused; nil when it never did, or gave in since.
+	Refusal *Refusal `json:"refusal,omitempty"`
 	// Members are the members that the spec wants and those that exist, in order.
 	Members []Member `json:"members,omitempty"`
+}
+
+// Quota is what a ResourceQuota leaves for the storage requests of claims.
+type Quota struct {
+	Name string `json:"name"`
+	// Class confines it to the claims of a StorageClass; empty means all claims.
+	Class string `json:"class,omitempty"`
+	// Left is what it does not hold yet; below zero when it was lowered since.
+	Left resource.Quantity `json:"left"`
+}
+
+// ClaimLimit is the largest request that a LimitRange lets a claim make.
+type ClaimLimit struct {
+	Name string            `json:"name"`
+	Max  resource.Quantity `json:"max"`
+}
+
+// Class is the StorageClass of a name, if it could be read.
+func (c Cluster) Class(className string) Fact[Class] {
+	if class, read := c.Classes[className]; read {
+		return Seen(class)
+	}
+	return Unknown[Class]("the class could not be read")
 }
 
 // Object is an object as far as we may own it.
@@ -87,9 +125,11 @@ type NodeRecord struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// StoppedInVain is the size that the volume did not get although the member
 	// was stopped for it; empty when that never happened.
-	StoppedInVain string                    `json:"stoppedInVain,omitempty"`
-	Spec          v1alpha1.ValkeyNodeSpec   `json:"spec"`
-	Status        v1alpha1.ValkeyNodeStatus `json:"status"`
+	StoppedInVain string `json:"stoppedInVain,omitempty"`
+	// Generation of the spec: what was said of an earlier one is about another wish.
+	Generation int64                     `json:"generation,omitempty"`
+	Spec       v1alpha1.ValkeyNodeSpec   `json:"spec"`
+	Status     v1alpha1.ValkeyNodeStatus `json:"status"`
 }
 
 // LivePod is the one pod of a set that is neither finished nor terminating,
