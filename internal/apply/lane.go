@@ -37,6 +37,8 @@ func targetOf(action plan.Action) string {
 	switch act := action.(type) {
 	case plan.EnsureNode:
 		return act.Node
+	case plan.TryExpandClaim:
+		return act.Claim
 	case plan.MeetNode:
 		return act.Via.Node
 	case plan.AssignSlots:
@@ -45,15 +47,25 @@ func targetOf(action plan.Action) string {
 		return act.Replica.Node
 	case plan.ForgetNode:
 		return act.From.Node
+	case plan.RewriteLog:
+		return act.Server.Node
 	default:
 		return ""
 	}
 }
 
-// runStep performs a step's actions. An error ends its lane, not the others;
-// of several, the result tells the one that comes first in the plan.
+// runStep performs a step's trials and, if all succeed, its actions.
 func (a Applier) runStep(ctx context.Context, step plan.Step) plan.Result {
-	lanes := lanesOf(step.Actions)
+	if tried := a.runLanes(ctx, step, lanesOf(step.Trials)); tried.Err != nil {
+		tried.Done = 0 // trials do nothing
+		return tried
+	}
+	return a.runLanes(ctx, step, lanesOf(step.Actions))
+}
+
+// runLanes performs actions side by side. An error ends its lane, not the others;
+// of several, the result tells the one that comes first in the plan.
+func (a Applier) runLanes(ctx context.Context, step plan.Step, lanes []lane) plan.Result {
 	results := make([]plan.Result, len(lanes))
 	var group errgroup.Group
 	group.SetLimit(max(1, a.Lanes))

@@ -36,6 +36,10 @@ func (a Applier) doServer(ctx context.Context, action plan.Action) error {
 		return a.tell(ctx, act.From, func(ctx context.Context, server valkey.Server) error {
 			return server.Forget(ctx, act.ID)
 		})
+	case plan.RewriteLog:
+		return a.tell(ctx, act.Server, func(ctx context.Context, server valkey.Server) error {
+			return server.RewriteLog(ctx)
+		})
 	default:
 		return fmt.Errorf("no hand knows how to %s", action)
 	}

@@ -77,6 +77,13 @@ type ExpandClaim struct {
 	From, To       resource.Quantity
 }
 
+// TryExpandClaim asks the API server whether it would let a claim ask for
+// another size, and changes nothing.
+type TryExpandClaim struct {
+	Claim, Version string
+	From, To       resource.Quantity
+}
+
 // OwnClaim makes the ValkeyCluster an owner of a claim, so that it is deleted
 // with the cluster, or (Owned false) removes that owner.
 type OwnClaim struct {
@@ -150,12 +157,17 @@ type ForgetNode struct {
 	ID   valkey.NodeID
 }
 
+// RewriteLog makes a server write its append-only file anew, without what its
+// data no longer needs.
+type RewriteLog struct{ Server Server }
+
 func (Ensure) action()          {}
 func (EnsureNode) action()      {}
 func (CreatePasswords) action() {}
 func (RecordIdentity) action()  {}
 func (CreateClaim) action()     {}
 func (ExpandClaim) action()     {}
+func (TryExpandClaim) action()  {}
 func (OwnClaim) action()        {}
 func (MarkClaim) action()       {}
 func (MarkPod) action()         {}
@@ -166,9 +178,21 @@ func (TakeOver) action()        {}
 func (ScaleWorkload) action()   {}
 func (FailOver) action()        {}
 func (ForgetNode) action()      {}
+func (RewriteLog) action()      {}
 
-func (a Ensure) String() string          { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
-func (a EnsureNode) String() string      { return fmt.Sprintf("apply node %s as %s", a.Node, a.Manager) }
+func (a Ensure) String() string { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
+func (a EnsureNode) String() string {
+	if a.Fields != nil {
+		stopped, about, _ := unstructured.NestedBool(a.Fields.Object, "spec", "stopped")
+		switch {
+		case about && stopped:
+			return fmt.Sprintf("stop node %s", a.Node)
+		case about:
+			return fmt.Sprintf("let node %s run", a.Node)
+		}
+	}
+	return fmt.Sprintf("apply node %s as %s", a.Node, a.Manager)
+}
 func (a CreatePasswords) String() string { return fmt.Sprintf("create Secret %s", a.Name) }
 func (a RecordIdentity) String() string {
 	return fmt.Sprintf("give cluster %s the identity %s", a.Cluster, a.ClusterID)
@@ -176,6 +200,10 @@ func (a RecordIdentity) String() string {
 func (a CreateClaim) String() string { return fmt.Sprintf("create claim %s", *a.Claim.Name) }
 func (a ExpandClaim) String() string {
 	return fmt.Sprintf("expand claim %s from %s to %s", a.Claim, a.From.String(), a.To.String())
+}
+
+func (a TryExpandClaim) String() string {
+	return fmt.Sprintf("try to expand claim %s from %s to %s", a.Claim, a.From.String(), a.To.String())
 }
 
 func (a OwnClaim) String() string {
@@ -213,3 +241,5 @@ func (a ScaleWorkload) String() string {
 func (a ForgetNode) String() string {
 	return fmt.Sprintf("make node %s forget %s", a.From.Node, a.ID)
 }
+
+func (a RewriteLog) String() string { return fmt.Sprintf("rewrite the log of node %s", a.Server.Node) }

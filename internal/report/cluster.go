@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/plan/cluster"
@@ -30,13 +31,14 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	status.Shards = in.Spec.Shards
 	status.ReadyShards = readyShards(in)
 	status.Storage = clusterStorage(in)
+	rememberGrowth(in, status.Storage)
 
 	obstacle, serving := readiness(in, p, o)
 	status.Formed = status.Formed || topologySettled(p)
 	set := conditionSetter(&status.Conditions, in.State)
 	if cluster.Unheard(in) {
 		// What was true of the members stays until it is known to be false.
-		set = onlyNew(set, in.State.Status.Conditions, v1alpha1.ConditionReady, v1alpha1.ConditionSlotsAssigned, v1alpha1.ConditionDegraded)
+		set = onlyNew(set, in.State.Status.Conditions, v1alpha1.ConditionReady, v1alpha1.ConditionSlotsAssigned, v1alpha1.ConditionDegraded, v1alpha1.ConditionAutoExpansion)
 		status.ReadyShards = in.State.Status.ReadyShards
 	}
 	status.ShardsReady = fmt.Sprintf("%d/%d", status.ReadyShards, status.Shards)
@@ -45,10 +47,14 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	assigned, why := stepFinding(p, "slotsAssigned")
 	set(v1alpha1.ConditionSlotsAssigned, assigned, orElse(assigned, finding{v1alpha1.ReasonSlotsAssigned, "every slot has an owner that answers"}, why))
 	storageReady, storage := storageFinding(in, p, status.Storage)
+	progressing, work := progress(p, storageReady, storage)
+	tellUse(in, status.Storage)
+	storageReady, storage = withFullDisks(in, storageReady, storage)
 	set(v1alpha1.ConditionStorageReady, storageReady, storage)
+	grows, growth := autoFinding(in, status.Storage)
+	set(v1alpha1.ConditionAutoExpansion, grows, growth)
 	degraded, damage := degradation(in, p, o, storageReady, storage)
 	set(v1alpha1.ConditionDegraded, degraded, damage)
-	progressing, work := progress(p, storageReady, storage)
 	set(v1alpha1.ConditionProgressing, progressing, work)
 	warned, warning := configurationWarning(in, p)
 	set(v1alpha1.ConditionConfigurationWarning, warned, warning)
@@ -225,7 +231,7 @@ func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady boo
 	if step, asked := p.Step("membersAnswer"); asked && step.Hold != plan.Settled && in.State.Status.Formed {
 		return true, finding{step.Reason, step.Note}
 	}
-	if !storageReady && hard(storage.reason) {
+	if !storageReady && (hard(storage.reason) || storage.reason == v1alpha1.ReasonDiskFull) {
 		return true, storage
 	}
 	if trouble, found := memberTrouble(in); found {
@@ -251,25 +257,38 @@ func progress(p plan.Plan, storageReady bool, storage finding) (bool, finding) {
 	return false, finding{v1alpha1.ReasonSettled, "nothing is left to do"}
 }
 
-// configurationWarning says what works and is risky.
+// configurationWarning says what works and is risky: the first thing lends its
+// reason, the message tells all.
 func configurationWarning(in cluster.Input, p plan.Plan) (bool, finding) {
+	warnings := configurationWarnings(in, p)
+	if len(warnings) == 0 {
+		return false, finding{v1alpha1.ReasonNoWarning, "nothing to warn about"}
+	}
+	told := warnings[0]
+	for _, more := range warnings[1:] {
+		told.message += fmt.Sprintf("; %s: %s", more.reason, more.message)
+	}
+	return true, told
+}
+
+func configurationWarnings(in cluster.Input, p plan.Plan) []finding {
+	var warnings []finding
 	if settled, why := stepFinding(p, "userPasswordsFound"); !settled {
-		return true, why
+		warnings = append(warnings, why)
 	}
 	if refused := refusedUsers(in); len(refused) > 0 {
-		return true, finding{v1alpha1.ReasonUserRefused, fmt.Sprintf("the servers refuse the permissions of user %s, who is as before or off; mend spec.users", strings.Join(refused, ", "))}
+		warnings = append(warnings, finding{v1alpha1.ReasonUserRefused, fmt.Sprintf("the servers refuse the permissions of user %s, who is as before or off; mend spec.users", strings.Join(refused, ", "))})
 	}
-	named := false
-	for _, user := range in.Spec.Users {
-		named = named || user.Name == name.UserDefault
+	if advice, small := cluster.SizingAdvice(in); small {
+		warnings = append(warnings, finding{v1alpha1.ReasonVolumeSmallForMaxmemory, advice})
 	}
-	if !named {
-		return true, finding{v1alpha1.ReasonDefaultUserOpen, `everybody who reaches the servers may do everything: spec.users does not name the user "default"; add it with a passwordSecret, or with enabled: false`}
+	if !build.Names(in.Spec.Users, name.UserDefault) {
+		warnings = append(warnings, finding{v1alpha1.ReasonDefaultUserOpen, `everybody who reaches the servers may do everything: spec.users does not name the user "default"; add it with a passwordSecret, or with enabled: false`})
 	}
 	if in.Spec.Shards < 3 && in.Spec.Replicas > 0 {
-		return true, finding{v1alpha1.ReasonNoAutomaticFailover, fmt.Sprintf("with %d shards the servers cannot elect a new primary by vote, so failover depends on the operator; three shards or more can", in.Spec.Shards)}
+		warnings = append(warnings, finding{v1alpha1.ReasonNoAutomaticFailover, fmt.Sprintf("with %d shards the servers cannot elect a new primary by vote, so failover depends on the operator; three shards or more can", in.Spec.Shards)})
 	}
-	return false, finding{v1alpha1.ReasonNoWarning, "nothing to warn about"}
+	return warnings
 }
 
 // refusedUsers are the users of whom any member says that its server refuses them.

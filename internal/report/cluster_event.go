@@ -16,6 +16,7 @@ import (
 func ClusterEvents(prev, next v1alpha1.ValkeyClusterStatus) []Event {
 	var events []Event
 	events = append(events, storageEvents(prev, next)...)
+	events = append(events, useEvents(prev, next)...)
 	events = append(events, readyEvents(prev, next)...)
 	before, after := condition(prev, v1alpha1.ConditionDegraded), condition(next, v1alpha1.ConditionDegraded)
 	// Trouble with volumes is told as such, and not a second time.

@@ -173,6 +173,7 @@ func checkStatus(t *testing.T, in cluster.Input, made plan.Plan, outcome plan.Ou
 	want := map[string]string{
 		"state": "Ready Healthy", "Ready": "True Healthy", "ClusterFormed": "True Healthy", "SlotsAssigned": "True SlotsAssigned",
 		"StorageReady": "True VolumesBound", "Degraded": "False Healthy", "Progressing": "False Settled", "ConfigurationWarning": "True NoAutomaticFailover",
+		"AutoExpansion": "False Disabled",
 	}
 	maps.Copy(want, changes)
 	status := Cluster(in, made, outcome)

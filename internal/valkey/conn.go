@@ -84,6 +84,15 @@ func (c *Conn) Forget(ctx context.Context, id NodeID) error {
 	return c.do(ctx, "CLUSTER", "FORGET", string(id))
 }
 
+// RewriteLog is BGREWRITEAOF.
+func (c *Conn) RewriteLog(ctx context.Context) error {
+	err := c.do(ctx, "BGREWRITEAOF")
+	if IsRewriting(err) {
+		return nil
+	}
+	return err
+}
+
 // Failover is CLUSTER FAILOVER with its mode.
 func (c *Conn) Failover(ctx context.Context, mode FailoverMode) error {
 	words := []string{"CLUSTER", "FAILOVER"}

@@ -52,6 +52,12 @@ func IsBusy(err error) bool { return hasCode(err, "BUSY") }
 // IsMisconf tells that the server cannot write to its disk and refuses writes.
 func IsMisconf(err error) bool { return hasCode(err, "MISCONF") }
 
+// IsRewriting tells that the server writes its append-only file anew already.
+func IsRewriting(err error) bool {
+	var reply *ReplyError
+	return errors.As(err, &reply) && strings.Contains(reply.Message, "rewriting already in progress")
+}
+
 func hasCode(err error, codes ...string) bool {
 	var reply *ReplyError
 	return errors.As(err, &reply) && slices.Contains(codes, reply.Code)

@@ -34,10 +34,19 @@ type Commander interface {
 	Failover(ctx context.Context, mode FailoverMode) error
 }
 
+// Filer looks after one server's files.
+type Filer interface {
+	// RewriteLog begins to write the append-only file anew, beside the old one
+	// until it is finished. A rewrite that is under way, or has to wait for
+	// another child of the server, is as good.
+	RewriteLog(ctx context.Context) error
+}
+
 // Server is one connected server: to look at and to command.
 type Server interface {
 	Reader
 	Commander
+	Filer
 }
 
 // Dialer connects to one server and proves who we are. The context bounds the

@@ -33,6 +33,9 @@ var tracks = []plan.Track[Input]{
 		{Name: "sizesCurrent", Judge: sizesCurrent},
 		{Name: "sizeNotBelowCapacity", Judge: sizeNotBelowCapacity},
 	}},
+	{Name: "growth", Rules: []plan.Rule[Input]{
+		{Name: "logsShort", Judge: logsShort},
+	}},
 	{Name: "access", Rules: []plan.Rule[Input]{
 		{Name: "userPasswordsFound", Judge: userPasswordsFound},
 	}},

@@ -223,7 +223,9 @@ func TestTracks(t *testing.T) {
 	}
 	want := []string{
 		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/templatesCurrent",
-		"storage/sizesCurrent", "storage/sizeNotBelowCapacity", "access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",
+		"storage/sizesCurrent", "storage/sizeNotBelowCapacity",
+		"growth/logsShort",
+		"access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",
 		"failover/primariesPresent", "slots/dataPresent", "slots/slotsAssigned", "replication/replicasAttached", "ghosts/ghostsForgotten",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

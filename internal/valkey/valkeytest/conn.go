@@ -206,6 +206,11 @@ func (c *Conn) Failover(ctx context.Context, mode valkey.FailoverMode) error {
 	})
 }
 
+// RewriteLog has no effect: the servers here keep no files.
+func (c *Conn) RewriteLog(ctx context.Context) error {
+	return c.do(ctx, "BGREWRITEAOF", func(*Node) error { return nil })
+}
+
 // SetConfigEpoch gives a server that knows nobody its first epoch.
 func (c *Conn) SetConfigEpoch(ctx context.Context, epoch uint64) error {
 	return c.do(ctx, "CLUSTER SET-CONFIG-EPOCH "+strconv.FormatUint(epoch, 10), func(n *Node) error {

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/state"
+)
+
+// pressure is which volumes of a shard are too full, and how that is known.
+type pressure struct {
+	members []pressedMember
+	// emergency says that one of them is about to refuse writes, or does.
+	emergency bool
+	// worst names the fullest of them, and how says what is the matter with it.
+	worst, how string
+	// unknown says of which volumes nothing is known, and why; empty when of none.
+	unknown string
+}
+
+type pressedMember struct {
+	state.Member
+	use state.Fact[use]
+}
+
+// pressureOf judges the volumes of a shard. Those of which nothing trustworthy
+// is known neither count as full nor keep the others from growing.
+func pressureOf(in Input, settings growthSettings, shard int) pressure {
+	var found pressure
+	worst := -1.0
+	for _, member := range in.ofShard(shard) {
+		seen, symptom := useOf(in, member), outOfSpace(in, member)
+		if !seen.Known && !symptom && found.unknown == "" {
+			found.unknown = fmt.Sprintf("how full %s is, is not known: %s", volumeName(member), seen.Why)
+		}
+		emergency := symptom || seen.Known && seen.Value.percent >= settings.emergency
+		if !symptom && (!seen.Known || seen.Value.peak < settings.threshold-settings.eased) {
+			continue
+		}
+		found.members = append(found.members, pressedMember{member, seen})
+		found.emergency = found.emergency || emergency
+		rank := seen.Value.peak
+		if symptom {
+			rank += outranks
+		}
+		if rank > worst {
+			worst, found.worst, found.how = rank, volumeName(member), complaint(settings, seen, symptom)
+		}
+	}
+	return found
+}
+
+// outranks puts a server's own complaint before any percentage.
+const outranks = 1e6
+
+func complaint(settings growthSettings, seen state.Fact[use], symptom bool) string {
+	switch {
+	case symptom:
+		return "has no space left"
+	case seen.Value.percent >= settings.threshold-settings.eased:
+		return fmt.Sprintf("is %.0f%% full or more", settings.threshold)
+	default:
+		return fmt.Sprintf("will be %.0f%% full or more while its log is rewritten", settings.threshold)
+	}
+}
+
+func volumeName(member state.Member) string {
+	if member.Claim == nil {
+		return "the volume of node " + member.Name
+	}
+	return "volume " + member.Claim.Name
+}
+
+// unsupported says that a shard's volumes are of a class that is known to allow
+// no growth, as their nodes were told when they asked for it.
+func unsupported(in Input, shard int) (string, bool) {
+	for _, member := range in.ofShard(shard) {
+		if member.Record == nil {
+			continue
+		}
+		told := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionStorageReady)
+		if told != nil && told.Status == metav1.ConditionFalse && told.Reason == v1alpha1.ReasonStorageClassNotExpandable {
+			return fmt.Sprintf("%s cannot grow: %s", volumeName(member), told.Message), true
+		}
+	}
+	return "", false
+}
