@@ -66,6 +66,8 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 		return a.createClaim(ctx, act)
 	case plan.ExpandClaim:
 		return a.expandClaim(ctx, act)
+	case plan.TryExpandClaim:
+		return a.tryExpandClaim(ctx, act)
 	case plan.OwnClaim:
 		return a.ownClaim(ctx, act)
 	case plan.MarkClaim:

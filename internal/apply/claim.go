@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,27 @@ func (a Applier) expandClaim(ctx context.Context, act plan.ExpandClaim) error {
 		corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceStorage: act.To},
 		}})
+}
+
+// tryExpandClaim asks for the same as expandClaim without having it done. The
+// answer is the API server's own, but for quotas, which it reckons for this one
+// claim alone. Where a webhook stands in the way of trying, nothing is known, and
+// the claim is asked in earnest.
+func (a Applier) tryExpandClaim(ctx context.Context, act plan.TryExpandClaim) error {
+	a.Client = client.NewDryRunClient(a.Client)
+	err := a.expandClaim(ctx, plan.ExpandClaim(act))
+	var known *plan.Refusal
+	switch {
+	case apierrors.IsBadRequest(err):
+		return nil
+	case apierrors.IsForbidden(err) && !errors.As(err, &known):
+		return &plan.Refusal{
+			Reason: v1alpha1.ReasonExpansionRefused, Err: err,
+			Message: fmt.Sprintf("the operator may not expand claim %s; grant it the verb patch on persistentvolumeclaims (the API server said: %s)", act.Claim, err.Error()),
+		}
+	default:
+		return err
+	}
 }
 
 // ownClaim adds an owner, or removes it, beside whatever other owners there

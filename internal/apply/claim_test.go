@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -15,7 +17,9 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/plan"
 )
 
@@ -195,5 +199,86 @@ func TestMarkPodMarksTheOneThatWasSeen(t *testing.T) {
 	}
 	if pod.Labels["role"] != "primary" || pod.Annotations["nudge"] != "1" {
 		t.Errorf("labels are %v, annotations %v", pod.Labels, pod.Annotations)
+	}
+}
+
+// patchedBy is a client whose patches somebody sees first, and may refuse.
+func patchedBy(hands Applier, sees func(client.Object, client.PatchOptions) error) client.Client {
+	under, _ := reflect.TypeAssert[client.WithWatch](reflect.ValueOf(hands.Client))
+	return interceptor.NewClient(under, interceptor.Funcs{
+		Patch: func(ctx context.Context, under client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			asked := client.PatchOptions{}
+			asked.ApplyOptions(options)
+			if err := sees(object, asked); err != nil {
+				return err
+			}
+			return under.Patch(ctx, object, patch, options...)
+		},
+	})
+}
+
+// A trial gets the API server's own answer and leaves the claim as it is.
+func TestTryExpandClaim(t *testing.T) {
+	t.Parallel()
+	claims := schema.GroupResource{Resource: "persistentvolumeclaims"}
+	for what, row := range map[string]struct {
+		answer error
+		want   string // the reason of a refusal; empty for none
+	}{
+		"it would be done":   {},
+		"a quota refuses it": {apierrors.NewForbidden(claims, "data", errors.New("exceeded quota: small")), v1alpha1.ReasonQuotaExceeded},
+		"the operator lacks the right to, which is named": {
+			apierrors.NewForbidden(claims, "data", errors.New(`User "x" cannot patch resource "persistentvolumeclaims"`)), v1alpha1.ReasonExpansionRefused,
+		},
+		"a webhook cannot be asked by way of trial: the claim itself will tell": {
+			apierrors.NewBadRequest(`admission webhook "policy.example" does not support dry run`), "",
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			hands, before := stored(t)
+			tried := false
+			hands.Client = patchedBy(hands, func(_ client.Object, asked client.PatchOptions) error {
+				tried = slices.Equal(asked.DryRun, []string{metav1.DryRunAll})
+				return row.answer
+			})
+			err := hands.do(t.Context(), plan.TryExpandClaim{Claim: "data", Version: before.ResourceVersion, To: resource.MustParse("2Gi")})
+			refusal, refused := errors.AsType[*plan.Refusal](err)
+			if !tried || refused != (row.want != "") || refused && refusal.Reason != row.want || !refused && err != nil {
+				t.Errorf("tried %t, error %v", tried, err)
+			}
+			if diff := cmp.Diff(before, read(t, hands), sameQuantity); diff != "" {
+				t.Errorf("the claim was touched (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Nothing of a step is done unless all its trials succeed.
+func TestTrialsComeFirst(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		second string // the second claim that is tried
+		done   int
+	}{"all succeed": {"data", 1}, "one does not": {"gone", 0}} {
+		hands, claim := stored(t)
+		hands.Client = patchedBy(hands, func(object client.Object, _ client.PatchOptions) error {
+			if object.GetName() == "gone" {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "persistentvolumeclaims"}, "gone")
+			}
+			return nil
+		})
+		size := resource.MustParse("2Gi")
+		made := plan.Plan{{Track: "t", Rule: "r", Verdict: plan.Verdict{
+			Trials:  []plan.Action{plan.TryExpandClaim{Claim: "data", Version: claim.ResourceVersion, To: size}, plan.TryExpandClaim{Claim: row.second, Version: claim.ResourceVersion, To: size}},
+			Actions: []plan.Action{plan.MarkClaim{Claim: "data", Version: claim.ResourceVersion, Labels: map[string]string{"done": "1"}}},
+		}}}
+		result, acted := hands.Run(t.Context(), made).Of("r")
+		if !acted || result.Done != row.done || (result.Err == nil) != (row.done == 1) {
+			t.Errorf("%s: the outcome is %+v", what, result)
+		}
+		if _, marked := read(t, hands).Labels["done"]; marked != (row.done == 1) {
+			t.Errorf("%s: done is %t", what, marked)
+		}
 	}
 }

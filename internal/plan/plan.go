@@ -51,8 +51,9 @@ const (
 // Verdict is what a rule found and wants done.
 type Verdict struct {
 	Hold    Hold
-	Reason  string // one constant of api/v1alpha1
-	Note    string // a sentence that names the object and the remedy
+	Reason  string   // one constant of api/v1alpha1
+	Note    string   // a sentence that names the object and the remedy
+	Trials  []Action // must all succeed before the first of Actions; they change nothing
 	Actions []Action
 	Look    time.Duration // how soon to look again; 0 means when woken
 }
@@ -115,7 +116,7 @@ func (p Plan) Step(rule string) (Step, bool) {
 	return Step{}, false
 }
 
-// Actions are all actions of the plan, in order.
+// Actions are all actions of the plan, in order, without its trials.
 func (p Plan) Actions() []Action {
 	var actions []Action
 	for _, step := range p {
