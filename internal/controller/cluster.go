@@ -48,7 +48,8 @@ type ClusterReconciler struct {
 	// Lanes is on how many members a step is carried out side by side.
 	Lanes int
 
-	passes passLog
+	passes    passLog
+	failOvers failOvers
 }
 
 // lanes side by side let a small cluster form at once, and spare the API server
@@ -75,9 +76,12 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	key := client.ObjectKeyFromObject(object)
+	snapshot.FailOvers = r.failOvers.of(key)
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
-	r.passes.write(ctx, client.ObjectKeyFromObject(object), made)
+	r.passes.write(ctx, key, made)
+	r.failOvers.keep(key, snapshot.Now, made)
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
@@ -113,6 +117,7 @@ func (r *ClusterReconciler) report(ctx context.Context, object *v1alpha1.ValkeyC
 // forget drops what is kept of a cluster that is gone.
 func (r *ClusterReconciler) forget(key client.ObjectKey) {
 	r.passes.forget(key)
+	r.failOvers.forget(key)
 	forgetCluster(key)
 }
 

@@ -36,6 +36,10 @@ var tracks = []plan.Track[Input]{
 	{Name: "growth", Rules: []plan.Rule[Input]{
 		{Name: "logsShort", Judge: logsShort},
 	}},
+	{Name: "offline", Rules: []plan.Rule[Input]{
+		{Name: "stopsNeeded", Judge: stopsNeeded},
+		{Name: "offlineVolumesGrown", Judge: offlineVolumesGrown},
+	}},
 	{Name: "access", Rules: []plan.Rule[Input]{
 		{Name: "userPasswordsFound", Judge: userPasswordsFound},
 	}},

@@ -225,6 +225,7 @@ func TestTracks(t *testing.T) {
 		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/templatesCurrent",
 		"storage/sizesCurrent", "storage/sizeNotBelowCapacity",
 		"growth/logsShort",
+		"offline/stopsNeeded", "offline/offlineVolumesGrown",
 		"access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",
 		"failover/primariesPresent", "slots/dataPresent", "slots/slotsAssigned", "replication/replicasAttached", "ghosts/ghostsForgotten",
 	}

@@ -46,7 +46,7 @@ func slotsAssigned(in Input) plan.Verdict {
 	voices, all := in.everyVoice()
 	owned := ownedBy(voices)
 	if owned.Equal(valkey.AllSlots()) {
-		return ownersAnswer(voices)
+		return ownersAnswer(in, voices)
 	}
 	if !all {
 		return plan.Verdict{
@@ -89,7 +89,7 @@ func taker(voices []voice) (voice, bool) {
 }
 
 // ownersAnswer: every slot's owner answers and says itself that it owns it.
-func ownersAnswer(voices []voice) plan.Verdict {
+func ownersAnswer(in Input, voices []voice) plan.Verdict {
 	served := valkey.Slots{}
 	for _, v := range voices {
 		if v.primaryWithSlots() {
@@ -103,6 +103,9 @@ func ownersAnswer(voices []voice) plan.Verdict {
 		}
 	}
 	for _, v := range voices {
+		if !v.primaryWithSlots() && excused(in, v) {
+			continue
+		}
 		if !v.table.Owned().Equal(valkey.AllSlots()) || !v.Server.Value.Cluster.StateOK {
 			return plan.Verdict{
 				Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip,
@@ -133,7 +136,7 @@ func replicasAttached(in Input) plan.Verdict {
 		for _, v := range members {
 			if mayAttach(v, primary) {
 				verdict.Actions = append(verdict.Actions, plan.AttachReplica{Replica: v.server(), Primary: primary.id})
-			} else if wait := awaited(v, primary); wait != "" {
+			} else if wait := awaited(v, primary); wait != "" && !excused(in, v) {
 				waiting = wait
 			}
 		}
