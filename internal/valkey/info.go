@@ -87,7 +87,8 @@ type PersistenceInfo struct {
 	AOFLastRewriteOK     bool  `json:"aofLastRewriteOK"`
 	AOFLastWriteOK       bool  `json:"aofLastWriteOK"`
 	AOFCurrentBytes      int64 `json:"aofCurrentBytes"`
-	AOFBaseBytes         int64 `json:"aofBaseBytes"`
+	// AOFBaseBytes is how large the append-only file was right after the last rewrite.
+	AOFBaseBytes int64 `json:"aofBaseBytes"`
 }
 
 // MemoryInfo is the memory section, in bytes.
@@ -95,6 +96,9 @@ type MemoryInfo struct {
 	Used int64 `json:"used"`
 	// Max is the configured limit; 0 means none.
 	Max int64 `json:"max"`
+	// Dataset is the part of Used that keys and values take, without buffers; 0
+	// also where the server reckons itself below that.
+	Dataset int64 `json:"dataset"`
 }
 
 // ParseInfo reads the answer of INFO. It fails when the text names no role or
@@ -109,7 +113,7 @@ func ParseInfo(text string) (Info, error) {
 		Loading:       fields.loading(),
 		Replication:   fields.replication(),
 		Persistence:   fields.persistence(),
-		Memory:        MemoryInfo{Used: fields.number("used_memory"), Max: fields.number("maxmemory")},
+		Memory:        fields.memory(),
 	}
 	switch fields.text("role") {
 	case "master", "primary":
@@ -217,6 +221,16 @@ func (f *infoFields) persistence() PersistenceInfo {
 		AOFCurrentBytes:      f.number("aof_current_size"),
 		AOFBaseBytes:         f.number("aof_base_size"),
 	}
+}
+
+func (f *infoFields) memory() MemoryInfo {
+	memory := MemoryInfo{Used: f.number("used_memory"), Max: f.number("maxmemory")}
+	// A server with next to no data tells a negative number as an unsigned one.
+	dataset, err := strconv.ParseInt(f.text("used_memory_dataset"), 10, 64)
+	if err == nil && dataset <= memory.Used {
+		memory.Dataset = max(dataset, 0)
+	}
+	return memory
 }
 
 func (f *infoFields) replication() ReplicationInfo {

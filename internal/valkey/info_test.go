@@ -79,6 +79,14 @@ func TestParseInfoNarrow(t *testing.T) {
 			text: "role:master\r\ndb0:keys=3,expires=0,avg_ttl=0\r\ndb12:keys=4,expires=1,avg_ttl=9\r\ndbx:keys=100\r\n",
 			want: Info{Role: RolePrimary, Keys: 7},
 		},
+		"the memory of keys and values": {
+			text: "role:master\r\nused_memory:900\r\nmaxmemory:1000\r\nused_memory_dataset:300\r\n",
+			want: Info{Role: RolePrimary, Memory: MemoryInfo{Used: 900, Max: 1000, Dataset: 300}},
+		},
+		"less than none for keys and values": {
+			text: "role:master\r\nused_memory:900\r\nused_memory_dataset:18446744073709517212\r\n",
+			want: Info{Role: RolePrimary, Memory: MemoryInfo{Used: 900}},
+		},
 		"fewer replicas listed than counted": {
 			text: "role:master\r\nconnected_slaves:1000000000000\r\n", want: Info{Role: RolePrimary},
 		},
