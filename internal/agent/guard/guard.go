@@ -18,6 +18,8 @@ import (
 type Member struct {
 	// Node is its index in the shard.
 	Node int
+	// ID is its own in the Valkey cluster, empty for one that never ran.
+	ID string
 	// Known says that there is a node table, which Role, OwnsSlots and Epoch are from.
 	Known     bool
 	Role      protocol.Role
@@ -38,10 +40,12 @@ type Shard struct {
 	Answers []protocol.Facts
 }
 
-// Verdict is a decision and the sentence that explains it.
+// Verdict is a decision and the sentence that explains it. Remedy is what to
+// do when the one thing that the decision waits for does not come.
 type Verdict struct {
 	Decision protocol.Decision
 	Message  string
+	Remedy   string
 }
 
 // NeedsShard tells whether the decision depends on the rest of the shard. Only
@@ -61,14 +65,13 @@ func NeedsShard(member Member) bool {
 // judges them.
 func Decide(member Member, shard Shard) Verdict {
 	if !NeedsShard(member) {
-		return Verdict{protocol.DecisionStart, "it is no primary of any slots"}
+		return start("it is no primary of any slots")
 	}
 	if successor, found := successor(member, shard.Answers); found {
-		return Verdict{protocol.DecisionStartReplaced, fmt.Sprintf(
-			"node %d is primary at epoch %d, after this member's %d", successor.Node, successor.ConfigEpoch, member.Epoch)}
+		return replaced(member, successor)
 	}
 	if member.Empty != protocol.Yes {
-		return Verdict{protocol.DecisionStart, "it is the primary with data, and nobody knows a newer one"}
+		return start("it is the primary with data, and nobody knows a newer one")
 	}
 	return decideEmpty(member, shard)
 }
@@ -85,24 +88,56 @@ func decideEmpty(member Member, shard Shard) Verdict {
 			return held(why)
 		}
 	}
-	return Verdict{protocol.DecisionStart, "nobody else in the shard holds a key"}
+	return start("nobody else in the shard holds a key")
 }
+
+func start(why string) Verdict { return Verdict{Decision: protocol.DecisionStart, Message: why} }
 
 func held(why string) Verdict {
-	return Verdict{protocol.DecisionHeldEmpty, "this member owns slots but holds no key, and " + why}
+	return Verdict{Decision: protocol.DecisionHeldEmpty, Message: "this member owns slots but holds no key, and " + why}
 }
 
-// successor is the node that took the member's place: voters give each primary
-// an epoch of its own, higher than any before.
-func successor(member Member, answers []protocol.Facts) (protocol.Facts, bool) {
-	at := slices.IndexFunc(answers, func(peer protocol.Facts) bool {
-		return peer.Node != member.Node && peer.Role == protocol.RolePrimary &&
-			peer.OwnsSlots == protocol.Yes && peer.ConfigEpoch > member.Epoch
-	})
-	if at < 0 {
-		return protocol.Facts{}, false
+// replaced is the verdict on a member whose place a successor took, or the
+// primary that the successor follows.
+func replaced(member Member, successor protocol.Facts) Verdict {
+	verdict := Verdict{Decision: protocol.DecisionStartReplaced}
+	if successor.Role == protocol.RolePrimary {
+		verdict.Message = fmt.Sprintf("node %d is primary at epoch %d, after this member's %d",
+			successor.Node, successor.ConfigEpoch, member.Epoch)
+		verdict.Remedy = fmt.Sprintf("bring node %d back; if it is lost for good, delete this member's pod, "+
+			"and it serves the older data that it has unless another replica knows newer", successor.Node)
+		return verdict
 	}
-	return answers[at], true
+	verdict.Message = fmt.Sprintf("node %d follows primary %s at epoch %d, after this member's %d",
+		successor.Node, successor.PrimaryID, successor.ConfigEpoch, member.Epoch)
+	verdict.Remedy = fmt.Sprintf("bring the node with id %s back; if it is lost for good, have node %d take its place "+
+		"(CLUSTER FAILOVER TAKEOVER there)", successor.PrimaryID, successor.Node)
+	return verdict
+}
+
+// successor is the node that took the member's place, or one that follows it:
+// voters give each primary an epoch of its own, higher than any before. The
+// successor's own word counts first.
+func successor(member Member, answers []protocol.Facts) (protocol.Facts, bool) {
+	for _, tookPlace := range []func(Member, protocol.Facts) bool{isSuccessor, followsSuccessor} {
+		at := slices.IndexFunc(answers, func(peer protocol.Facts) bool {
+			return peer.Node != member.Node && peer.ConfigEpoch > member.Epoch && tookPlace(member, peer)
+		})
+		if at >= 0 {
+			return answers[at], true
+		}
+	}
+	return protocol.Facts{}, false
+}
+
+func isSuccessor(_ Member, peer protocol.Facts) bool {
+	return peer.Role == protocol.RolePrimary && peer.OwnsSlots == protocol.Yes
+}
+
+// followsSuccessor is true for a replica of somebody else than the member; its
+// epoch is that of whom it follows.
+func followsSuccessor(member Member, peer protocol.Facts) bool {
+	return peer.Role == protocol.RoleReplica && peer.PrimaryID != "" && peer.PrimaryID != member.ID
 }
 
 // mayHoldKeys says why the node may hold keys, and is empty when it does not.

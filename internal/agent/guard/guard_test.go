@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,7 +11,7 @@ import (
 )
 
 var (
-	emptyOwner = guard.Member{Node: 0, Known: true, Role: protocol.RolePrimary, OwnsSlots: true, Epoch: 5, Empty: protocol.Yes}
+	emptyOwner = guard.Member{Node: 0, ID: "me", Known: true, Role: protocol.RolePrimary, OwnsSlots: true, Epoch: 5, Empty: protocol.Yes}
 	fullOwner  = with(emptyOwner, func(m *guard.Member) { m.Empty = protocol.No })
 )
 
@@ -29,6 +30,11 @@ func shard(nodes int, answers ...protocol.Facts) guard.Shard {
 
 func replica(node int, empty protocol.Answer) protocol.Facts {
 	return protocol.Facts{Node: node, Role: protocol.RoleReplica, OwnsSlots: protocol.No, ConfigEpoch: 5, Empty: empty}
+}
+
+// follower is a replica of a primary with an id, at that primary's epoch.
+func follower(node int, id string, epoch uint64) protocol.Facts {
+	return protocol.Facts{Node: node, Role: protocol.RoleReplica, OwnsSlots: protocol.No, PrimaryID: id, ConfigEpoch: epoch, Empty: protocol.No}
 }
 
 func primary(node int, epoch uint64) protocol.Facts {
@@ -53,6 +59,11 @@ func TestDecide(t *testing.T) {
 		"an owner with data starts without a list":       {member: fullOwner, want: protocol.DecisionStart},
 		"an owner with unknown files starts":             {member: with(emptyOwner, func(m *guard.Member) { m.Empty = "" }), shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionStart},
 		"an owner with data that was replaced knows it":  {member: fullOwner, shard: shard(2, primary(1, 6)), want: protocol.DecisionStartReplaced},
+
+		"an owner with data whose silent successor has a replica knows it":  {member: fullOwner, shard: shard(3, follower(2, "it", 6)), want: protocol.DecisionStartReplaced},
+		"an owner with data whom a replica still follows starts":            {member: fullOwner, shard: shard(3, follower(2, "me", 6)), want: protocol.DecisionStart},
+		"an owner with data starts when a replica follows an older primary": {member: fullOwner, shard: shard(3, follower(2, "it", 5)), want: protocol.DecisionStart},
+		"an empty owner whose silent successor has a replica is replaced":   {member: emptyOwner, shard: shard(3, follower(2, "it", 6)), want: protocol.DecisionStartReplaced},
 
 		"an empty owner alone in its shard starts":       {member: emptyOwner, shard: shard(1), want: protocol.DecisionStart},
 		"its own answer is not another's":                {member: emptyOwner, shard: shard(1, protocol.Facts{Node: 0}), want: protocol.DecisionStart},
@@ -107,4 +118,26 @@ func TestNeedsShard(t *testing.T) {
 			t.Errorf("%+v: %v without the shard's word, %v with it", member, without, with)
 		}
 	})
+}
+
+// What replaced the member is named, with what to do if that is lost for good.
+func TestReplacedNamesTheRemedy(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		answers []protocol.Facts
+		want    string
+	}{
+		"its successor answers":                    {[]protocol.Facts{primary(1, 6)}, "bring node 1 back"},
+		"only a replica of its successor answers":  {[]protocol.Facts{follower(2, "it", 6)}, "bring the node with id it back"},
+		"the successor's own word comes before it": {[]protocol.Facts{follower(2, "it", 6), primary(1, 6)}, "bring node 1 back"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := guard.Decide(fullOwner, shard(3, test.answers...))
+			if !strings.HasPrefix(got.Remedy, test.want) {
+				t.Errorf("got %q, want it to begin with %q", got.Remedy, test.want)
+			}
+		})
+	}
 }

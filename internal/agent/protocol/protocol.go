@@ -72,6 +72,9 @@ const (
 	DecisionForeignVolume Decision = "ForeignVolume"
 	// DecisionVolumeLocked: another agent uses the volume.
 	DecisionVolumeLocked Decision = "VolumeLocked"
+	// DecisionVolumeFull: the server ended for want of space on its volume; it is
+	// started again, in the same container, once there is some.
+	DecisionVolumeFull Decision = "VolumeFull"
 	// DecisionVolumeUnusable: the volume cannot be read or written; Message says why.
 	DecisionVolumeUnusable Decision = "VolumeUnusable"
 	// DecisionServerFailed: the server ended by itself; Message quotes it.
@@ -113,8 +116,12 @@ type Facts struct {
 	Role Role `json:"role,omitempty"`
 	// OwnsSlots says whether the member owns slots, from the same source as Role.
 	OwnsSlots Answer `json:"ownsSlots,omitempty"`
-	// ConfigEpoch of the member, from the same source as Role.
+	// ConfigEpoch of the member, from the same source as Role; a replica tells
+	// its primary's.
 	ConfigEpoch uint64 `json:"configEpoch,omitempty"`
+	// PrimaryID is the id of the primary that a replica follows, from the same
+	// source as Role.
+	PrimaryID string `json:"primaryID,omitempty"`
 	// ReplicationID and Offset are the running server's.
 	ReplicationID string `json:"replicationID,omitempty"`
 	Offset        int64  `json:"offset,omitempty"`
@@ -154,7 +161,11 @@ type Loading struct {
 	TotalBytes  int64 `json:"totalBytes"`
 }
 
-// Disk is the use of a file system, as statfs says.
+// Disk is the use of a file system, as statfs says. The ballast that an agent
+// keeps in reserve counts as used whether it is in place or was released for
+// the server's last words: a volume on which the server cannot write any more
+// has 0 bytes available and is 100 % used. TotalInodes 0 means that the file
+// system does not count inodes.
 type Disk struct {
 	TotalBytes     int64     `json:"totalBytes"`
 	AvailableBytes int64     `json:"availableBytes"`
@@ -178,7 +189,8 @@ type Files struct {
 	// Writing says that a rewrite or a dump is being written.
 	Writing bool `json:"writing,omitempty"`
 	// NextBytes is the most that the next rewrite or dump is expected to take
-	// beside the files that are there.
+	// beside the files that are there; 0 while one is being written, which
+	// counts as used already.
 	NextBytes int64 `json:"nextBytes,omitempty"`
 	// WriteFailed says that the server cannot write its append-only file, and
 	// so refuses writes. RewriteFailed says that the last rewrite or dump failed.
