@@ -16,6 +16,7 @@ import (
 
 	"valkey.io/valkey-operator/internal/agent"
 	"valkey.io/valkey-operator/internal/agent/prepare"
+	"valkey.io/valkey-operator/internal/agent/volume"
 )
 
 // version is set by the build.
@@ -100,7 +101,7 @@ func serve(arguments []string) (int, error) {
 
 // parse reads the flags of run. Every one without a default is required.
 func parse(arguments []string) (agent.Config, error) {
-	config := agent.Config{Version: version, PodIP: os.Getenv("POD_IP")}
+	config := agent.Config{Version: version, PodIP: os.Getenv("POD_IP"), MostBallast: volume.MostBallast}
 	var peers string
 	flags := flag.NewFlagSet("agent run", flag.ContinueOnError)
 	flags.StringVar(&config.ClusterID, "cluster-id", "", "identity of the cluster")

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,12 +42,11 @@ func Run(ctx context.Context, config Config, output io.Writer, log *slog.Logger)
 		return 1, err
 	}
 	defer stopServing()
-	if !agent.mayStart(ctx) {
-		log.Info("stopped before the server was started")
-		return 0, nil
-	}
-	defer func() { _ = agent.lock.Close() }()
-	return agent.supervise(ctx)
+	// The server inherits this: a file that reaches its limit (see reserve) is a
+	// failed write to it, and not its end.
+	signal.Ignore(syscall.SIGXFSZ)
+	agent.version = config.serverVersion(ctx)
+	return agent.live(ctx)
 }
 
 type agent struct {
@@ -55,11 +56,34 @@ type agent struct {
 	log    *slog.Logger
 
 	lock    *os.File
-	began   time.Time // when the lock was taken: no other server of this member runs since
+	began   time.Time // when the lock was taken, or the last server ended: none of this member's runs since
 	cleaned bool
+	version version
+	lacked  *want // how the last server ended for want of space, nil: it did not
 
 	users   string   // what the server was given last at a start
 	refused []string // the users that it did not start with
+}
+
+// live starts servers, one after the other, until one has ended for good.
+func (a *agent) live(ctx context.Context) (code int, err error) {
+	defer func() {
+		if a.lock != nil {
+			_ = a.lock.Close()
+		}
+	}()
+	for {
+		if !a.mayStart(ctx) {
+			a.log.Info("stopped before the server was started")
+			return 0, nil
+		}
+		code, again, err := a.supervise(ctx)
+		if !again {
+			return code, err
+		}
+		a.board.forget()
+		a.began, a.cleaned = time.Now(), false
+	}
 }
 
 // mayStart returns true once the server may start, and false when the context
@@ -95,6 +119,9 @@ func (a *agent) tryStart(ctx context.Context) guard.Verdict {
 	if err := a.takeVolume(); err != nil {
 		return refusal(err)
 	}
+	if full, waits := a.makeRoom(); waits {
+		return full
+	}
 	found, err := a.readFiles()
 	if err != nil {
 		return refusal(err)
@@ -102,6 +129,7 @@ func (a *agent) tryStart(ctx context.Context) guard.Verdict {
 	a.board.setFiles(found)
 	member := guard.Member{
 		Node:      a.config.Node,
+		ID:        string(found.self.ID),
 		Known:     found.known,
 		Role:      found.role(),
 		OwnsSlots: found.known && !found.self.Slots.IsEmpty(),
@@ -141,8 +169,8 @@ func refusal(err error) guard.Verdict {
 // takeVolume locks the volume for good, proves that it is the member's, and
 // removes left-overs.
 func (a *agent) takeVolume() error {
-	if disk, err := volume.Disk(a.config.Data, time.Now()); err == nil {
-		a.board.setDisk(disk)
+	if found, err := a.config.measure(time.Now()); err == nil {
+		a.board.setDisk(found.disk)
 	}
 	if a.lock == nil {
 		lock, err := volume.Lock(a.config.Data)
@@ -192,37 +220,73 @@ func (a *agent) readFiles() (files, error) {
 	return found, nil
 }
 
-// supervise runs the server to its end.
-func (a *agent) supervise(ctx context.Context) (code int, err error) {
+// supervise runs the server to its end, and says whether it is to be started again.
+func (a *agent) supervise(ctx context.Context) (code int, again bool, err error) {
 	tail := process.NewTail(a.output, tailLines)
 	server, sampler, err := a.start(tail)
 	if err != nil {
-		return 1, err
+		return 1, false, err
 	}
 	// The server is looked at also after the context's end, until it is asked to stop.
-	sampling, stopSampling := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopSampling()
-	go sampler.run(sampling)
+	stopLooking := together(context.WithoutCancel(ctx), sampler.run,
+		(&reserve{config: a.config, board: a.board, server: server}).run)
+	defer stopLooking()
 	select {
 	case <-server.Done():
-		if a.refuse(tail.Lines()) {
-			stopSampling()
-			return a.supervise(ctx)
+		stopLooking()
+		if a.repair(server.Exit(), tail.Lines()) {
+			return 0, true, nil
 		}
-		return a.failed(server.Exit(), tail.Lines()), nil
+		return a.failed(server.Exit(), tail.Lines()), false, nil
 	case <-ctx.Done():
 	}
-	stopSampling()
+	stopLooking()
+	return a.stop(server)
+}
+
+// together runs tasks until the returned function is called, which waits for
+// their end.
+func together(ctx context.Context, tasks ...func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	for _, task := range tasks {
+		group.Go(func() { task(ctx) })
+	}
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+// stop has the server end.
+func (a *agent) stop(server *process.Server) (code int, again bool, err error) {
 	a.board.setPhase(probe.Stopping)
 	a.log.Info("stopping the server")
 	if err := server.Signal(syscall.SIGTERM); err != nil {
-		return 1, err
+		return 1, false, err
 	}
 	a.awaitEnd(server)
 	exit := server.Exit()
 	a.log.Info("the server has ended", "how", exit.String())
 	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: exit.String()})
-	return 0, nil
+	return 0, false, nil
+}
+
+// repair does what lets a server that ended by itself be started again at
+// once, in the same container, and says whether there is such a thing.
+func (a *agent) repair(exit process.Exit, lines []string) bool {
+	a.lacked = nil
+	if a.refuse(lines) {
+		return true
+	}
+	quote, lacks := lacksSpace(exit, lines)
+	if !lacks {
+		return false
+	}
+	a.log.Error("the server ended for want of space on its volume", "how", exit.String(), "quote", quote)
+	a.board.stopped(protocol.Stop{At: time.Now(), Note: exit.String() + ": " + quote})
+	a.noteWant(quote)
+	return true
 }
 
 // awaitEnd waits for as long as the kubelet lets us. A server that cannot save,
@@ -243,7 +307,7 @@ func (a *agent) awaitEnd(server *process.Server) {
 func (a *agent) start(output io.Writer) (*process.Server, *sampler, error) {
 	seen, _ := a.board.look()
 	a.board.mu.Lock()
-	asked := start{noFailover: a.board.files.role() == protocol.RoleReplica, blank: !a.board.files.known}
+	asked := start{noFailover: a.board.files.role() == protocol.RoleReplica, blank: !a.board.files.known, server: a.version}
 	a.board.mu.Unlock()
 	users, err := a.config.readUsers(seen.Replaced)
 	if err != nil {

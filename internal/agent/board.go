@@ -43,7 +43,9 @@ type board struct {
 	seen     probe.Seen
 	viewedAt time.Time // when seen.View was given
 	notReady string
-	disk     *protocol.Disk
+	disks    []protocol.Disk // newest last
+	lows     lows
+	held     bool // the log is held at its size for want of space
 	lastStop *protocol.Stop
 	refused  []string // users whose permissions the server refuses
 }
@@ -96,7 +98,45 @@ func (b *board) setFiles(found files) {
 func (b *board) setDisk(disk protocol.Disk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.disk = &disk
+	b.disks = remember(b.disks, disk)
+	b.lows.note(disk.TotalBytes-disk.AvailableBytes, disk.SampledAt)
+}
+
+// setHeld notes whether the log is held at its size.
+func (b *board) setHeld(held bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = held
+}
+
+// isHeld says whether the log is held at its size.
+func (b *board) isHeld() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
+}
+
+// writeFailed says whether the server said last that it cannot write its log.
+func (b *board) writeFailed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seen.View != nil && writeFailed(b.seen.View.Info.Persistence)
+}
+
+// hasData says whether the server has read its data and answers.
+func (b *board) hasData() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seen.Phase == probe.Up && b.seen.View != nil && b.seen.View.Info.Loading == nil
+}
+
+// forget forgets the server that has ended, before another one is started.
+func (b *board) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen = probe.Seen{Phase: probe.Deciding, WasReady: b.seen.WasReady}
+	b.held = false
+	b.judge(time.Now())
 }
 
 // setReplaced notes whether another member took this one's place.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,9 @@ type Config struct {
 	Settings, Members string
 	// ACL is the file with all users, Passwords a directory with a file for each system user.
 	ACL, Passwords string
+	// MostBallast bounds the space that the member keeps in reserve on its volume
+	// for its server's last words, in bytes; 0: none is kept.
+	MostBallast int64
 	// Ephemeral says that the member keeps nothing across a restart.
 	Ephemeral bool
 	// PodIP is the address that others reach the member at.
@@ -71,6 +75,7 @@ func (c Config) password(user string) (string, error) {
 type start struct {
 	noFailover bool // the server must not stand for election
 	blank      bool // the server has no place in a cluster yet
+	server     version
 }
 
 // writeConf renders the file that the server is started on.
@@ -83,7 +88,7 @@ func (c Config) writeConf(asked start) error {
 	if c.Bind != "" {
 		bind = c.Bind
 	}
-	lines := []string{
+	lines := slices.Concat(versionLines(asked.server), []string{
 		"include " + strconv.Quote(c.Settings),
 		"port " + strconv.Itoa(serverPort),
 		"bind " + bind,
@@ -103,8 +108,7 @@ func (c Config) writeConf(asked start) error {
 		"primaryauth " + strconv.Quote(password),
 		"cluster-announce-ip " + c.PodIP,
 		"cluster-replica-no-failover " + yesNo(asked.noFailover),
-	}
-	lines = append(lines, joiningLines(asked.blank)...)
+	}, joiningLines(asked.blank))
 	return writePrivately(c.confFile(), []byte(strings.Join(lines, "\n")+"\n"))
 }
 

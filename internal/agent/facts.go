@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
+	"valkey.io/valkey-operator/internal/agent/guard"
 	"valkey.io/valkey-operator/internal/agent/probe"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/valkey"
@@ -20,22 +23,40 @@ func (b *board) facts(now time.Time) protocol.Facts {
 		Node:         b.config.Node,
 		Server:       probe.State(b.seen, now),
 		Decision:     b.verdict.Decision,
-		Message:      b.verdict.Message,
+		Message:      explain(b.verdict, b.seen, now),
 		Ready:        b.seen.WasReady,
 		NotReady:     b.notReady,
-		Disk:         b.disk,
 		LastStop:     b.lastStop,
 		RefusedUsers: b.refused,
 	}
+	facts.Disk, facts.DiskBefore = twoSamples(slices.Clone(b.disks))
 	tellFiles(&facts, b.files)
 	if b.seen.View != nil {
 		tellServer(&facts, *b.seen.View)
 		facts.AgeMillis = now.Sub(b.viewedAt).Milliseconds()
+		said := filesOf(b.seen.View.Info, b.held)
+		said.GrowthBytes = b.lows.growth()
+		facts.Files = &said
 	}
 	if b.seen.Phase >= probe.Up {
 		facts.Empty = emptiness(b.files.empty, facts.Server, b.seen.View)
 	}
 	return facts
+}
+
+// closedTooLong is the time after which a server that was started behind closed
+// doors should have learned of its successor: several node timeouts.
+const closedTooLong = time.Minute
+
+// explain is the verdict's message, with the remedy when a server that was
+// started behind closed doors waits in vain for its successor.
+func explain(verdict guard.Verdict, seen probe.Seen, now time.Time) string {
+	closed := now.Sub(seen.UpAt)
+	if seen.Phase != probe.Up || !seen.Replaced || closed < closedTooLong {
+		return verdict.Message
+	}
+	return fmt.Sprintf("%s; the server has not learned of it for %s and admits nobody until it does: %s",
+		verdict.Message, closed.Round(time.Minute), verdict.Remedy)
 }
 
 // tellFiles fills in what the volume says.
@@ -48,6 +69,7 @@ func tellFiles(facts *protocol.Facts, found files) {
 	facts.Role = found.role()
 	facts.OwnsSlots = answer(!found.self.Slots.IsEmpty())
 	facts.ConfigEpoch = found.self.ConfigEpoch
+	facts.PrimaryID = string(found.self.PrimaryID)
 }
 
 // tellServer overrules it with the server's own word, where the server knows.
@@ -57,6 +79,7 @@ func tellServer(facts *protocol.Facts, view valkey.View) {
 		facts.Role = protocol.Role(view.Info.Role)
 		facts.OwnsSlots = answer(!myself.Slots.IsEmpty())
 		facts.ConfigEpoch = myself.ConfigEpoch
+		facts.PrimaryID = string(myself.PrimaryID)
 	}
 	facts.ReplicationID = view.Info.Replication.ID
 	facts.Offset = view.Info.Replication.Offset

@@ -56,6 +56,7 @@ type member struct {
 	shard, node int
 	host, dir   string
 	environment []string
+	mostBallast int64
 	command     *exec.Cmd
 	ended       chan struct{}
 }
@@ -135,7 +136,7 @@ func (m *member) config() agent.Config {
 		Data:     m.data(""), Run: filepath.Join(m.dir, "run"),
 		Settings: filepath.Join(m.dir, "valkey.conf"), Members: filepath.Join(m.fleet.shared, "members.json"),
 		ACL: filepath.Join(m.fleet.shared, "users.acl"), Passwords: m.fleet.shared,
-		PodIP: m.host, Bind: m.host, Program: m.fleet.program,
+		PodIP: m.host, Bind: m.host, Program: m.fleet.program, MostBallast: m.mostBallast,
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -25,10 +27,42 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && filepath.Base(os.Args[1]) == "valkey.conf" {
 		os.Exit(beServer(os.Getenv(playServer)))
 	}
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		os.Exit(0) // a played server is of no version
+	}
 	if text := os.Getenv(actAsAgent); text != "" {
 		os.Exit(beAgent(text))
 	}
+	if os.Getenv(ownMounts) == "" {
+		os.Exit(runWithOwnMounts())
+	}
 	os.Exit(m.Run())
+}
+
+// ownMounts is set in a test program that sees its mounts alone.
+const ownMounts = "OWN_MOUNTS"
+
+// runWithOwnMounts runs the test program again where nobody else sees what it
+// mounts, and whence all mounts vanish with the program, however it ends.
+func runWithOwnMounts() int {
+	runtime.LockOSThread() // the program is to end with this thread
+	again := exec.Command("/proc/self/exe", os.Args[1:]...)
+	again.Env = append(os.Environ(), ownMounts+"=yes")
+	again.Stdout, again.Stderr = os.Stdout, os.Stderr
+	again.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	if os.Getuid() != 0 {
+		again.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		again.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		again.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	err := again.Run()
+	if again.ProcessState == nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return again.ProcessState.ExitCode()
 }
 
 func beAgent(text string) int {

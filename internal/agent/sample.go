@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"valkey.io/valkey-operator/internal/agent/volume"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -40,6 +39,7 @@ type sampler struct {
 	noFailover      bool   // the server was told not to stand for election
 	noFailoverSince time.Time
 	tendedAt        time.Time
+	rewriteAt       time.Time // when a rewrite was asked for last
 	lastTrouble     string
 }
 
@@ -61,10 +61,6 @@ func (s *sampler) run(ctx context.Context) {
 }
 
 func (s *sampler) sample(ctx context.Context) {
-	disk, err := volume.Disk(s.config.Data, time.Now())
-	if err == nil {
-		s.board.setDisk(disk)
-	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	view, err := s.view(ctx)
@@ -138,11 +134,12 @@ func (s *sampler) trouble(what string, err error) {
 }
 
 // tend does what the running server needs: elections allowed again, doors
-// opened, users and passwords kept up to date.
+// opened, users and passwords kept up to date, a log rewritten.
 func (s *sampler) tend(ctx context.Context, view valkey.View, now time.Time) {
 	s.openDoors(view)
 	s.joined(ctx, view)
 	s.allowFailover(ctx, view, now)
+	s.rewrite(ctx, view, now)
 	if now.Sub(s.tendedAt) < tendEvery {
 		return
 	}

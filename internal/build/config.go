@@ -52,6 +52,12 @@ func config(spec v1alpha1.ValkeyClusterSpec) string {
 		// most of the time that a small cluster takes to form.
 		fmt.Sprintf("repl-diskless-sync-delay %d", min(1, max(0, spec.Replicas-1))),
 		fmt.Sprintf("repl-diskless-sync-max-replicas %d", spec.Replicas),
+		// A replica that cannot write its disk is worth more alive than ended: it has
+		// the data, and is whom a primary with a full disk hands over to.
+		"replica-ignore-disk-write-errors yes",
+		// A replica without data takes its first copy from the network as it comes:
+		// through a file it would need twice the space, and keep the file for ever.
+		"repl-diskless-load on-empty-db",
 	}
 	lines = append(lines, variantSettings()...)
 	lines = append(lines, persistence(spec.Storage)...)

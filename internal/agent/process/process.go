@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // drainTime bounds how long the last output of an ended server is waited for:
@@ -97,6 +99,24 @@ func (s *Server) Signal(signal syscall.Signal) error {
 	}
 	if err := syscall.Kill(s.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signalling the server: %w", err)
+	}
+	return nil
+}
+
+// NoFileLimit lets files become as large as the system allows.
+const NoFileLimit = unix.RLIM_INFINITY
+
+// LimitFiles bounds how many bytes long any file may become that the process
+// writes from now on: a write beyond that fails, as on a full disk. The process
+// must have been started by a program that ignores SIGXFSZ.
+func (s *Server) LimitFiles(bytes uint64) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(s.pid, unix.RLIMIT_FSIZE, nil, &limit); err != nil {
+		return fmt.Errorf("reading the server's file limit: %w", err)
+	}
+	limit.Cur = min(bytes, limit.Max)
+	if err := unix.Prlimit(s.pid, unix.RLIMIT_FSIZE, &limit, nil); err != nil {
+		return fmt.Errorf("setting the server's file limit: %w", err)
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ var leftovers = []string{
 	"temp-rewriteaof-*",
 	LogDirectory + "/temp-*.rdb",
 	LogDirectory + "/temp-rewriteaof-*",
+	// A full disk leaves these two, small as they are.
+	LogDirectory + "/temp-" + LogFile + ".manifest",
+	TableFile + ".tmp-*",
 }
 
 // Clean removes the left-overs of saves that were cut short and returns their

@@ -178,15 +178,17 @@ func TestCleanRemovesLeftoversAlone(t *testing.T) {
 	t.Parallel()
 	data := lay(t, map[string]string{
 		"temp-12.rdb": "", "temp-rewriteaof-12.aof": "", "temp-rewriteaof-bg-3.aof": "", "appendonlydir/temp-rewriteaof-4.aof": "",
+		"appendonlydir/temp-appendonly.aof.manifest": "", "nodes.conf.tmp-7-1800000000000": "", "appendonlydir/appendonly.aof.manifest": "",
 		"dump.rdb": "", "template.rdb": "", "appendonlydir/appendonly.aof.1.base.rdb": "", "nodes.conf": "", "temp.rdb": "", "other/temp-1.rdb": "",
 	})
 	removed, err := volume.Clean(data)
 	must(t, err)
-	if len(removed) != 4 {
-		t.Errorf("removed %v, want 4 files", removed)
+	if len(removed) != 6 {
+		t.Errorf("removed %v, want 6 files", removed)
 	}
 	want := map[string]string{
-		"dump.rdb": "", "template.rdb": "", "appendonlydir/appendonly.aof.1.base.rdb": "", "nodes.conf": "", "temp.rdb": "", "other/temp-1.rdb": "",
+		"appendonlydir/appendonly.aof.manifest": "",
+		"dump.rdb":                              "", "template.rdb": "", "appendonlydir/appendonly.aof.1.base.rdb": "", "nodes.conf": "", "temp.rdb": "", "other/temp-1.rdb": "",
 	}
 	if diff := cmp.Diff(want, list(t, data)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)

@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"valkey.io/valkey-operator/internal/agent/guard"
+	"valkey.io/valkey-operator/internal/agent/process"
+	"valkey.io/valkey-operator/internal/agent/protocol"
+)
+
+const (
+	// gainNeeded is how many bytes more than at its end a server must find to be
+	// started again: its node table and the start of a log take a few KiB.
+	gainNeeded = 1 << 20
+	// fullRetry is the time after which a server is started again whatever the
+	// volume says: it may have lacked something that is not counted in bytes.
+	fullRetry = time.Minute
+)
+
+// want is how a server ended for want of space on its volume.
+type want struct {
+	at    time.Time
+	free  int64 // bytes that the file system had left
+	quote string
+}
+
+// noSpace are the words of the system for a write that failed for want of space,
+// and the server's for one that it could do in part only.
+var noSpace = []string{"No space left on device", "Disk quota exceeded", "Short write while writing to the AOF file"}
+
+// lacksSpace tells from its last words whether a server ended by itself for want
+// of space.
+func lacksSpace(exit process.Exit, lines []string) (quote string, lacks bool) {
+	if exit.Signal != 0 || exit.Code == 0 {
+		return "", false
+	}
+	for _, line := range lines {
+		for _, words := range noSpace {
+			if strings.Contains(line, words) {
+				return line, true
+			}
+		}
+	}
+	return "", false
+}
+
+// isOver says whether the server may find what it lacked.
+func (w want) isOver(free int64, now time.Time) bool {
+	return free >= w.free+gainNeeded || now.Sub(w.at) >= fullRetry
+}
+
+func (w want) verdict(found space) guard.Verdict {
+	return guard.Verdict{Decision: protocol.DecisionVolumeFull, Message: fmt.Sprintf(
+		"the volume is full (%d of %d bytes are free): make it larger with spec.storage.size; the server ended with %q and is started again once there is space",
+		found.free, found.disk.TotalBytes, w.quote)}
+}
+
+// makeRoom gives a server that is to be started on a full volume the ballast,
+// and says why it has to wait even so.
+func (a *agent) makeRoom() (wait guard.Verdict, waits bool) {
+	found, err := a.config.measure(time.Now())
+	if err != nil {
+		return guard.Verdict{}, false
+	}
+	a.board.setDisk(found.disk)
+	if found.isTight() && releaseBallast(a.config, found) {
+		a.log.Warn("the volume is full: the ballast was released for the start", "bytes", found.ballast)
+		found.free += found.ballast
+	}
+	if a.lacked == nil || a.lacked.isOver(found.free, time.Now()) {
+		return guard.Verdict{}, false
+	}
+	return a.lacked.verdict(found), true
+}
+
+// noteWant remembers how the server ended for want of space.
+func (a *agent) noteWant(quote string) {
+	a.lacked = &want{at: time.Now(), quote: quote}
+	if found, err := a.config.measure(time.Now()); err == nil {
+		a.lacked.free = found.free
+	}
+}
