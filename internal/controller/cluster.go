@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -62,7 +63,7 @@ func NewClusterReconciler(manager ctrl.Manager, agentImage string) *ClusterRecon
 		Client: manager.GetClient(),
 		Observer: observe.ClusterObserver{
 			Reader: manager.GetClient(), Direct: manager.GetAPIReader(),
-			Dial: valkey.DialServer, Ask: observe.AskAgent,
+			Dial: valkey.DialServer, Ask: observe.AskAgent, Now: time.Now,
 		},
 		Dial:       valkey.DialServer,
 		Events:     recorder(manager),

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,20 +30,19 @@ func (w *world) tick() bool {
 	return moved
 }
 
-// makePods gives each workload its one pod.
+// makePods gives each workload its one pod, or takes it away.
 func (w *world) makePods() bool {
-	made := false
+	made := w.endUnwanted()
 	for _, object := range append(w.list(&appsv1.StatefulSetList{}), w.list(&appsv1.DeploymentList{})...) {
-		template, podName := corev1.PodTemplateSpec{}, object.GetName()+"-0"
-		switch workload := object.(type) {
-		case *appsv1.StatefulSet:
-			template = workload.Spec.Template
-		case *appsv1.Deployment:
-			template = workload.Spec.Template
+		template, replicas := templateOf(object)
+		if replicas == 0 {
+			continue
 		}
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName, Labels: template.Labels},
-			Spec:       template.Spec,
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: podOf(object), Labels: template.Labels, CreationTimestamp: metav1.NewTime(w.now()),
+			},
+			Spec: template.Spec,
 		}
 		err := w.api.Get(w.t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
@@ -51,6 +51,39 @@ func (w *world) makePods() bool {
 		w.must(err)
 	}
 	return made
+}
+
+// templateOf is a workload's template, and how many pods it shall have.
+func templateOf(object client.Object) (corev1.PodTemplateSpec, int32) {
+	switch workload := object.(type) {
+	case *appsv1.StatefulSet:
+		return workload.Spec.Template, *workload.Spec.Replicas
+	case *appsv1.Deployment:
+		return workload.Spec.Template, *workload.Spec.Replicas
+	default:
+		return corev1.PodTemplateSpec{}, 0
+	}
+}
+
+func podOf(workload client.Object) string { return workload.GetName() + "-0" }
+
+// endUnwanted ends the pods of workloads that shall have none.
+func (w *world) endUnwanted() bool {
+	unwanted := map[string]bool{}
+	for _, object := range append(w.list(&appsv1.StatefulSetList{}), w.list(&appsv1.DeploymentList{})...) {
+		if _, replicas := templateOf(object); replicas == 0 {
+			unwanted[podOf(object)] = true
+		}
+	}
+	var ended []*corev1.Pod
+	for _, object := range w.list(&corev1.PodList{}) {
+		if pod, is := object.(*corev1.Pod); is && unwanted[pod.Name] {
+			ended = append(ended, pod)
+		}
+	}
+	w.checkStops(ended)
+	w.endPods(func(pod *corev1.Pod) bool { return unwanted[pod.Name] })
+	return len(ended) > 0
 }
 
 // claimOf is the claim that a pod mounts; nil when it needs none or has none yet.
@@ -99,21 +132,58 @@ func (w *world) bindClaims() bool {
 // growClaims grows volumes in two steps, as the resizer and the kubelet do.
 func (w *world) growClaims() bool {
 	grown := false
+	used := w.usedClaims()
 	for _, object := range w.list(&corev1.PersistentVolumeClaimList{}) {
 		claim, _ := object.(*corev1.PersistentVolumeClaim)
 		if claim.Status.Phase != corev1.ClaimBound || claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) <= 0 {
 			continue
 		}
-		if len(claim.Status.Conditions) == 0 {
-			claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
-		} else {
-			claim.Status.Conditions = nil
-			claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
+		before := claim.Status.DeepCopy()
+		w.growClaim(claim, used[claim.Name])
+		if equality.Semantic.DeepEqual(*before, claim.Status) {
+			continue
 		}
 		w.must(w.api.Status().Update(w.t.Context(), claim))
 		grown = true
 	}
 	return grown
+}
+
+// growClaim does the next step of a claim's growth. The driver refuses a volume in
+// use, if it is such a one; the kubelet needs a pod, which uses it.
+func (w *world) growClaim(claim *corev1.PersistentVolumeClaim, used bool) {
+	conditions := claim.Status.Conditions
+	pending := len(conditions) == 1 && conditions[0].Type == corev1.PersistentVolumeClaimFileSystemResizePending
+	is := func(kind corev1.PersistentVolumeClaimConditionType, message string) {
+		claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+			Type: kind, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(w.now()),
+		}}
+	}
+	switch {
+	case pending && used:
+		claim.Status.Conditions = nil
+		claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
+	case pending:
+	case w.offline && used && len(conditions) == 0:
+		is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = FailedPrecondition desc = the volume is in use")
+	case w.offline && used:
+	default:
+		is(corev1.PersistentVolumeClaimFileSystemResizePending, "")
+	}
+}
+
+// usedClaims are the claims that some pod names, whether it runs or not.
+func (w *world) usedClaims() map[string]bool {
+	used := map[string]bool{}
+	for _, object := range w.list(&corev1.PodList{}) {
+		pod, _ := object.(*corev1.Pod)
+		for _, volume := range pod.Spec.Volumes {
+			if volume.PersistentVolumeClaim != nil {
+				used[volume.PersistentVolumeClaim.ClaimName] = true
+			}
+		}
+	}
+	return used
 }
 
 // startPods gives pods with their volumes an address and a server.

@@ -220,6 +220,9 @@ func (s *store) Apply(ctx context.Context, config runtime.ApplyConfiguration, _ 
 		}
 		object, _ = blank.(client.Object)
 	}
+	if asked := named.ResourceVersion; asked != "" && asked != object.GetResourceVersion() {
+		return conflict(object)
+	}
 	delete(change, "status")
 	applied, err := merged(object, change)
 	if err != nil {

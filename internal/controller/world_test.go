@@ -60,6 +60,8 @@ type world struct {
 	sizes     map[string]resource.Quantity
 	// nodesFirst says which controller is quicker.
 	nodesFirst bool
+	// offline says that the driver grows no volume that a pod uses.
+	offline bool
 
 	clusters *controller.ClusterReconciler
 	nodes    *controller.NodeReconciler
@@ -96,7 +98,7 @@ func (w *world) fork(t *testing.T) *world {
 	t.Helper()
 	fork := &world{
 		t: t, api: w.api.fork(), servers: w.servers.Clone(), volumes: maps.Clone(w.volumes), live: maps.Clone(w.live),
-		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes),
+		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes), offline: w.offline,
 	}
 	fork.startOperator()
 	return fork
@@ -127,11 +129,11 @@ func (w *world) startOperator() {
 	events := &record.FakeRecorder{} // without a channel it drops them
 	w.clusters = &controller.ClusterReconciler{
 		Client: operator, Dial: w.servers.Dial, Events: events, AgentImage: "valkey-operator:v1",
-		Observer: observe.ClusterObserver{Reader: w.api, Direct: w.api, Dial: w.servers.Dial, Ask: w.ask},
+		Observer: observe.ClusterObserver{Reader: w.api, Direct: w.api, Dial: w.servers.Dial, Ask: w.ask, Now: w.now},
 	}
 	w.nodes = &controller.NodeReconciler{
 		Client: operator, Events: events,
-		Observer: observe.NodeObserver{Reader: w.api, ReadClasses: true, Ask: w.ask, Now: time.Now},
+		Observer: observe.NodeObserver{Reader: w.api, ReadClasses: true, Ask: w.ask, Now: w.now},
 	}
 }
 
@@ -146,6 +148,11 @@ func (w *world) pass() {
 	}
 	w.passCluster()
 	w.passNodes()
+}
+
+// now is the time in this world: each tick takes a second.
+func (w *world) now() time.Time {
+	return time.Date(2026, 11, 30, 12, 0, w.ticks, 0, time.UTC)
 }
 
 func (w *world) context() context.Context { return ctrl.LoggerInto(w.t.Context(), logr.Discard()) }

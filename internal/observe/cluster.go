@@ -35,6 +35,7 @@ type ClusterObserver struct {
 	Dial        valkey.Dialer
 	// Ask asks the agent at an address for its facts.
 	Ask func(ctx context.Context, address string) (protocol.Facts, error)
+	Now func() time.Time
 }
 
 // Credentials are what a snapshot must not hold: the operator's password at
@@ -46,7 +47,7 @@ type Credentials struct{ Operator string }
 // unknown fact.
 func (o ClusterObserver) Snapshot(ctx context.Context, cluster *v1alpha1.ValkeyCluster) (state.Cluster, Credentials, error) {
 	snapshot := state.Cluster{
-		Now: time.Now().UTC(), Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID),
+		Now: o.Now().UTC(), Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID),
 		Version: cluster.ResourceVersion, Generation: cluster.Generation, CreatedAt: cluster.CreationTimestamp.Time, Deleting: cluster.DeletionTimestamp != nil,
 		Status: *cluster.Status.DeepCopy(), FreshID: strings.ToLower(rand.Text()),
 		Objects: map[string]state.Object{},
