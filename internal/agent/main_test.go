@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -80,8 +81,15 @@ func beAgent(text string) int {
 	return code
 }
 
-// beServer fails at once, or ends at the first or second request.
+// beServer fails at once, or when it cannot write a file, or ends at the first
+// or second request.
 func beServer(how string) int {
+	if path, writes := strings.CutPrefix(how, "writes "); writes {
+		if os.WriteFile(path, make([]byte, 64<<10), 0o600) != nil {
+			fmt.Println("Fatal: no table: No space left on device")
+			return 1
+		}
+	}
 	if how == "fails" {
 		fmt.Println("all is well so far")
 		fmt.Println("Fatal error: no more")

@@ -25,6 +25,7 @@ var parts = map[string]func(arguments []string){
 	"exits":   exits,
 	"endless": endless,
 	"refuses": refuses,
+	"writes":  writes,
 	"first":   first,
 	"server":  server,
 	"middle":  middle,
@@ -63,6 +64,22 @@ func refuses([]string) {
 	<-requests
 	fmt.Println("refused")
 	<-requests
+}
+
+// writes adds a block to a file at each request, and says how that went.
+func writes(arguments []string) {
+	signal.Ignore(syscall.SIGXFSZ)
+	requests := make(chan os.Signal, 1)
+	signal.Notify(requests, syscall.SIGTERM)
+	fmt.Println("up")
+	for range requests {
+		err := os.WriteFile(arguments[0], make([]byte, 100), 0o600)
+		if errors.Is(err, syscall.EFBIG) {
+			fmt.Println("too large")
+		} else {
+			fmt.Println("written", err)
+		}
+	}
 }
 
 // first is the first process of a namespace; its exit code is its server's.
@@ -267,5 +284,32 @@ func TestTail(t *testing.T) {
 				t.Error("not everything passed through")
 			}
 		})
+	}
+}
+
+func TestLimitFiles(t *testing.T) {
+	t.Parallel()
+	started, tail := run(t, nil, "writes", filepath.Join(t.TempDir(), "file"))
+	awaitLine(t, tail, "up")
+	for _, step := range []struct {
+		limit uint64
+		want  string
+	}{{10, "too large"}, {process.NoFileLimit, "written <nil>"}, {99, "too large"}, {100, "written <nil>"}} {
+		if err := started.LimitFiles(step.limit); err != nil {
+			t.Fatal(err)
+		}
+		if err := started.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		awaitLine(t, tail, step.want)
+	}
+}
+
+func TestLimitFilesOfAnEndedProcess(t *testing.T) {
+	t.Parallel()
+	started, _ := run(t, nil, "exits", "0")
+	await(t, started)
+	if err := started.LimitFiles(10); err == nil {
+		t.Error("no error")
 	}
 }

@@ -229,6 +229,31 @@ func TestSelf(t *testing.T) {
 	}
 }
 
+func TestLogEnd(t *testing.T) {
+	t.Parallel()
+	const index = "appendonlydir/appendonly.aof.manifest"
+	tests := map[string]struct {
+		files map[string]string
+		file  string
+		size  int64
+	}{
+		"no log":              {},
+		"a damaged manifest":  {files: map[string]string{index: "nonsense"}},
+		"a base alone":        {files: map[string]string{index: "file b.rdb seq 1 type b\n", "appendonlydir/b.rdb": "x"}},
+		"a file that is gone": {files: map[string]string{index: "file i.aof seq 1 type i\n"}},
+		"the last increment":  {files: map[string]string{index: "file i.aof seq 1 type i\nfile j.aof seq 2 type i\n", "appendonlydir/i.aof": "x", "appendonlydir/j.aof": "yz"}, file: "j.aof", size: 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, size, known := volume.LogEnd(lay(t, test.files))
+			if file != test.file || size != test.size || known != (test.file != "") {
+				t.Errorf("got %q, %d, %t", file, size, known)
+			}
+		})
+	}
+}
+
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1800000000, 0)
