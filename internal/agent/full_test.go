@@ -212,3 +212,26 @@ func (m *member) stopQuietly(t *testing.T) error {
 	}
 	return nil
 }
+
+// A server that syncs each write ends when it cannot. It comes back in the same
+// container with all that it has acknowledged, once there is space.
+func TestAServerThatSyncsEachWriteComesBack(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := small(t, program, 1)
+		m := f.members[0]
+		must(t, m.stopQuietly(t))
+		m.settle(t, everysec+"appendfsync always\n")
+		m.start(t)
+		f.allReady(t)
+		pid := m.serverPID(t)
+		empty := m.fill(t)
+		l := m.load(t)
+		until(t, "the server has ended", func() bool { return m.facts().LastStop != nil && m.serverPIDNow() != pid })
+		l.stop()
+		empty()
+		f.allReady(t)
+		if keys, _ := m.keys(); keys != fmt.Sprint(l.accepted.Load()) {
+			t.Errorf("%s keys after all, want the %d accepted", keys, l.accepted.Load())
+		}
+	})
+}

@@ -169,16 +169,23 @@ func (f *fleet) primary(t *testing.T, shard int) (primary *member) {
 // serverPID is the process of the member's server.
 func (m *member) serverPID(t *testing.T) int {
 	t.Helper()
+	pid := m.serverPIDNow()
+	if pid == 0 {
+		t.Fatalf("%s has no server", m)
+	}
+	return pid
+}
+
+// serverPIDNow is 0 while there is no server.
+func (m *member) serverPIDNow() int {
 	agentPID := m.command.Process.Pid
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", agentPID))
-	must(t, err)
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", agentPID))
 	for _, thread := range threads {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", agentPID, thread.Name()))
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
 			return pid
 		}
 	}
-	t.Fatalf("%s has no server", m)
 	return 0
 }
 
