@@ -55,7 +55,7 @@ func shortenLogs(settings growthSettings, pressed pressure) (ShardGrowth, bool) 
 	}
 	waiting := ShardGrowth{
 		Reason: v1alpha1.ReasonAutoArmed, RewriteFirst: true,
-		Note:   fmt.Sprintf("%s %s; rewriting its log comes first", pressed.worst, pressed.how),
+		Note: fmt.Sprintf("%s %s; rewriting its log comes first", pressed.worst, pressed.how),
 	}
 	for _, member := range pressed.members {
 		files := member.Agent.Value.Files

@@ -3,10 +3,6 @@ package cluster
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/state"
 )
 
@@ -74,16 +70,15 @@ func volumeName(member state.Member) string {
 	return "volume " + member.Claim.Name
 }
 
-// unsupported says that a shard's volumes are of a class that is known to allow
-// no growth, as their nodes were told when they asked for it.
+// unsupported says that a shard's volumes are of a class that is known to allow no growth.
 func unsupported(in Input, shard int) (string, bool) {
 	for _, member := range in.ofShard(shard) {
-		if member.Record == nil {
+		if member.Claim == nil {
 			continue
 		}
-		told := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionStorageReady)
-		if told != nil && told.Status == metav1.ConditionFalse && told.Reason == v1alpha1.ReasonStorageClassNotExpandable {
-			return fmt.Sprintf("%s cannot grow: %s", volumeName(member), told.Message), true
+		class := in.State.Class(member.Claim.ClassName)
+		if class.Known && class.Value.Exists && !class.Value.Expandable {
+			return fmt.Sprintf("%s cannot grow: StorageClass %s does not allow it; set its allowVolumeExpansion to true if its driver can", volumeName(member), class.Value.Name), true
 		}
 	}
 	return "", false

@@ -14,6 +14,7 @@ import (
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/state"
 )
 
 func sizeOf(text string) *resource.Quantity { return new(resource.MustParse(text)) }
@@ -203,10 +204,14 @@ func TestAutoGrowth(t *testing.T) {
 			"it refuses the growth that is under way":  {func(in *Input) { remember(in, "12Gi", time.Hour, false); ceiling(in, "12Gi", time.Minute) }, "Ceiling"},
 			"the class does not allow it": {func(in *Input) {
 				fill(in, 0, 90)
-				in.State.Members[0].Record.Status.Conditions = []metav1.Condition{{
-					Type: v1alpha1.ConditionStorageReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStorageClassNotExpandable, Message: "class x does not",
-				}}
+				in.State.Members[0].Claim.ClassName = "fixed"
+				in.State.Classes = map[string]state.Class{"fixed": {Name: "fixed", Exists: true}}
 			}, "ExpansionUnsupported"},
+			"the class was deleted, which tells nothing": {func(in *Input) {
+				fill(in, 0, 90)
+				in.State.Members[0].Claim.ClassName = "gone"
+				in.State.Classes = map[string]state.Class{"gone": {Name: "gone"}}
+			}, "Expanding 12Gi"},
 		},
 		"the pace": {
 			"decided a moment ago, and nothing has happened yet": {func(in *Input) { fill(in, 0, 90); remember(in, "12Gi", time.Second, false) }, "Expanding"},
@@ -426,6 +431,10 @@ func TestDiskFull(t *testing.T) {
 		"the server cannot start": {func(in *Input) {
 			facts := &in.State.Members[0].Agent.Value
 			facts.Server, facts.Files, facts.Message = protocol.ServerStopped, nil, "it ended with: No space left on device"
+		}, true},
+		"its agent keeps the server from starting until there is space": {func(in *Input) {
+			facts := &in.State.Members[0].Agent.Value
+			facts.Server, facts.Files, facts.Decision = protocol.ServerHeld, nil, protocol.DecisionVolumeFull
 		}, true},
 		"the server did not start once": {func(in *Input) { in.State.Members[0].Agent.Value.Message = "No space left on device" }, false},
 	} {

@@ -148,11 +148,13 @@ func outOfSpace(in Input, member state.Member) bool {
 	}
 }
 
-// startLacksSpace says whether a server is down because its disk is full, by
-// the words of the system's own error, ENOSPC.
+// startLacksSpace says whether a server is down because its disk is full: its
+// agent knows, or quotes the system's own words for ENOSPC.
 func startLacksSpace(facts protocol.Facts) bool {
-	return facts.Server != protocol.ServerRunning && facts.Server != protocol.ServerLoading &&
-		strings.Contains(strings.ToLower(facts.Message), "no space left on device")
+	if facts.Server == protocol.ServerRunning || facts.Server == protocol.ServerLoading {
+		return false
+	}
+	return facts.Decision == protocol.DecisionVolumeFull || strings.Contains(strings.ToLower(facts.Message), "no space left on device")
 }
 
 // leastAvailable is the share of a file system below which a write that fails
