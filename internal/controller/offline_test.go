@@ -5,6 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -63,5 +65,88 @@ func (w *world) checkStops(pods []*corev1.Pod) {
 				w.t.Errorf("%s is stopped beside %s", pod.Name, object.GetName())
 			}
 		}
+	}
+}
+
+// With a replica in each shard the cluster serves all the while, and says so.
+func TestReadyWhileGrowingOffline(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	w.growsOffline("3Gi")
+	for range mostRounds {
+		before := w.tap.count
+		w.pass()
+		conditions := w.cluster().Status.Conditions
+		for kind, want := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: metav1.ConditionTrue, v1alpha1.ConditionDegraded: metav1.ConditionFalse} {
+			if told := meta.FindStatusCondition(conditions, kind); told.Status != want {
+				t.Fatalf("after %d s: %s is %s: %s: %s", w.ticks, kind, told.Status, told.Reason, told.Message)
+			}
+		}
+		if moved := w.tick(); !moved && w.tap.count == before && w.ready() {
+			break
+		}
+	}
+	for node, m := range w.picture().Members {
+		if m.Capacity != "3Gi" {
+			t.Errorf("node %s has %s", node, m.Capacity)
+		}
+	}
+}
+
+// Nobody is stopped without the user's leave, however long it takes, and a member
+// that a person stops stays so until the person starts it again.
+func TestAPersonStopsAMemberForItsVolume(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	w.offline = true
+	w.resize("3Gi")
+	rounds := func(count int) {
+		for range count {
+			w.pass()
+			w.tick()
+		}
+	}
+	scale := func(replicas int32) {
+		set := &appsv1.StatefulSet{}
+		w.must(w.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name.Workload(name.Node(clusterName, 0, 1))}, set))
+		set.Spec.Replicas = &replicas
+		w.must(w.api.Update(t.Context(), set))
+	}
+	rounds(60)
+	if reason := w.cluster().Status.Reason; reason != v1alpha1.ReasonOfflineExpansionRequired || len(w.list(&corev1.PodList{})) != 6 {
+		t.Fatalf("it says %s and has %d pods", reason, len(w.list(&corev1.PodList{})))
+	}
+	scale(0)
+	rounds(30)
+	if pods := len(w.list(&corev1.PodList{})); pods != 5 {
+		t.Fatalf("there are %d pods", pods)
+	}
+	scale(1)
+	rounds(30)
+	if m := w.picture().Members[name.Node(clusterName, 0, 1)]; m.Capacity != "3Gi" {
+		t.Errorf("the volume has %s", m.Capacity)
+	}
+}
+
+// A person who takes the leave back while a member is stopped gets it back.
+func TestLeaveTakenBackWhileAMemberIsStopped(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	w.growsOffline("3Gi")
+	for range mostRounds {
+		w.pass()
+		if w.tick(); len(w.list(&corev1.PodList{})) < 6 {
+			break
+		}
+	}
+	cluster := w.cluster()
+	cluster.Spec.Storage.Expansion.OfflinePolicy = v1alpha1.OfflineManual
+	w.must(w.api.Update(t.Context(), cluster))
+	for range 30 {
+		w.pass()
+		w.tick()
+	}
+	if pods := len(w.list(&corev1.PodList{})); pods != 6 {
+		t.Errorf("there are %d pods", pods)
 	}
 }

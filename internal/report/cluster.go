@@ -130,18 +130,18 @@ func readiness(in cluster.Input, p plan.Plan, o plan.Outcome) (finding, bool) {
 	}
 	for _, rule := range topologyRules {
 		settled, why := stepFinding(p, rule)
-		if settled {
+		if settled || introducing(in, rule) {
 			continue
 		}
 		if !in.State.Status.Formed && why.reason != v1alpha1.ReasonNameTaken && why.reason != v1alpha1.ReasonIdentityConflict {
 			why.reason = v1alpha1.ReasonForming
-			why.message = withTrouble(in, why.message)
+			why.message = withTrouble(in, p, why.message)
 		}
 		return why, false
 	}
 	for _, member := range in.State.Members {
 		pod, one := state.LivePod(member.Pods)
-		if member.Wanted && (!one || !pod.Ready) {
+		if member.Wanted && (!one || !pod.Ready) && missed(in, member) {
 			return finding{v1alpha1.ReasonPodsNotReady, fmt.Sprintf("the pod of node %s is not ready%s", member.Name, notReady(member))}, false
 		}
 	}
@@ -185,22 +185,22 @@ func describe(actions []plan.Action) string {
 }
 
 // withTrouble adds what keeps members from starting, as their nodes say it.
-func withTrouble(in cluster.Input, message string) string {
-	if trouble, found := memberTrouble(in); found {
+func withTrouble(in cluster.Input, p plan.Plan, message string) string {
+	if trouble, found := memberTrouble(in, p); found {
 		return fmt.Sprintf("%s; %s: %s", message, trouble.reason, trouble.message)
 	}
 	return message
 }
 
 // memberTrouble is the first thing that no waiting mends, as a node says it.
-func memberTrouble(in cluster.Input) (finding, bool) {
+func memberTrouble(in cluster.Input, p plan.Plan) (finding, bool) {
 	for _, member := range in.State.Members {
 		if member.Record == nil {
 			continue
 		}
 		for _, conditionType := range []string{v1alpha1.ConditionStorageReady, v1alpha1.ConditionWorkloadReady} {
 			condition := meta.FindStatusCondition(member.Record.Status.Conditions, conditionType)
-			if condition != nil && condition.Status == metav1.ConditionFalse && hard(condition.Reason) {
+			if condition != nil && condition.Status == metav1.ConditionFalse && hard(condition.Reason) && !carriedOut(in, p, condition.Reason) {
 				return finding{condition.Reason, fmt.Sprintf("node %s: %s", member.Name, condition.Message)}, true
 			}
 		}
@@ -234,7 +234,7 @@ func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady boo
 	if !storageReady && (hard(storage.reason) || storage.reason == v1alpha1.ReasonDiskFull) {
 		return true, storage
 	}
-	if trouble, found := memberTrouble(in); found {
+	if trouble, found := memberTrouble(in, p); found {
 		return true, trouble
 	}
 	return false, finding{v1alpha1.ReasonHealthy, "nothing is down or refused"}

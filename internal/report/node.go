@@ -256,6 +256,7 @@ func NodeEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
 	if expanded, is := expansion(prev, next); is {
 		events = append(events, expanded)
 	}
+	events = append(events, restartEvents(prev, next)...)
 	if adopted(prev, next) {
 		events = append(events, Event{
 			corev1.EventTypeNormal, v1alpha1.EventVolumeAdopted,

@@ -156,7 +156,10 @@ func storageFinding(in cluster.Input, p plan.Plan, storage *v1alpha1.StorageStat
 	if storage == nil {
 		return true, finding{v1alpha1.ReasonStorageDisabled, "the cluster is ephemeral: its data lives and dies with its pods"}
 	}
-	if told, found := worstVolume(in, storage); found {
+	if stalled, is := stalledStops(p); is {
+		return false, stalled
+	}
+	if told, found := worstVolume(in, p, storage); found {
 		return false, told
 	}
 	if growing(in) {
@@ -180,11 +183,11 @@ func storageFinding(in cluster.Input, p plan.Plan, storage *v1alpha1.StorageStat
 }
 
 // worstVolume is the first hard reason among the volumes, with how many have it.
-func worstVolume(in cluster.Input, storage *v1alpha1.StorageStatus) (finding, bool) {
+func worstVolume(in cluster.Input, p plan.Plan, storage *v1alpha1.StorageStatus) (finding, bool) {
 	var first *v1alpha1.VolumeStatus
 	count := 0
 	for i, volume := range storage.Volumes {
-		if hard(volume.Reason) {
+		if hard(volume.Reason) && !carriedOut(in, p, volume.Reason) {
 			if first == nil {
 				first = &storage.Volumes[i]
 			}

@@ -32,7 +32,7 @@ func stopsNeeded(in Input) plan.Verdict {
 	var notes []string
 	for _, member := range in.wanted() {
 		inVain, why := stopOver(in, member)
-		if why == "" && member.Record != nil && member.Record.StoppedInVain != "" && !rollingRestart(in.Spec) {
+		if why == "" && member.Record != nil && member.Record.StoppedInVain != "" && !StopsMembers(in.Spec) {
 			why = "what was tried in vain is forgotten"
 		}
 		if why == "" {
@@ -57,7 +57,7 @@ func offlineVolumesGrown(in Input) plan.Verdict {
 	}
 	waiting, away := in.waitingForStop(), in.awayToGrow()
 	switch {
-	case !rollingRestart(in.Spec):
+	case !StopsMembers(in.Spec):
 		return manualStops(waiting)
 	case len(waiting) == 0 && len(away) == 0:
 		return settled()
@@ -72,7 +72,12 @@ func offlineVolumesGrown(in Input) plan.Verdict {
 	return newStops(in, away)
 }
 
-func rollingRestart(spec v1alpha1.ValkeyClusterSpec) bool {
+// RuleOfflineVolumesGrown is looked up in a plan by those who tell what it says.
+const RuleOfflineVolumesGrown = "offlineVolumesGrown"
+
+// StopsMembers says whether the user lets members be stopped for their volumes to
+// grow.
+func StopsMembers(spec v1alpha1.ValkeyClusterSpec) bool {
 	return build.StorageEnabled(spec) && spec.Storage.Expansion.OfflinePolicy == v1alpha1.OfflineRollingRestart
 }
 

@@ -171,7 +171,7 @@ func stopOver(in Input, member state.Member) (inVain, why string) {
 	switch {
 	case !stopped(member) || member.Record.Deleting:
 		return "", ""
-	case !rollingRestart(in.Spec):
+	case !StopsMembers(in.Spec):
 		return "", "spec.storage.expansion.offlinePolicy is not RollingRestart"
 	case !measured(member) || !bound(member):
 		return "", "it has no volume that could grow"
@@ -273,12 +273,12 @@ func agree(replica, primary voice) bool {
 	return known && entry.ConfigEpoch == primary.myself.ConfigEpoch && entry.Slots.Equal(primary.myself.Slots)
 }
 
-// excused says whether a member is expected to be behind for a moment: it comes
-// back after its volume has grown, or its shard changes its primary because we
-// asked for that.
-func excused(in Input, v voice) bool {
-	asked, known := in.State.FailOvers[v.Shard]
-	return AwayToGrow(v.Member) || known && in.State.Now.Sub(asked) < failoverPause
+// Excused says whether a member is expected to be behind for a while: it is away
+// for its volume to grow, or its shard changes its primary because we asked for
+// that.
+func Excused(in Input, member state.Member) bool {
+	asked, known := in.State.FailOvers[member.Shard]
+	return AwayToGrow(member) || known && in.State.Now.Sub(asked) < failoverPause
 }
 
 func describeAway(member state.Member) string {

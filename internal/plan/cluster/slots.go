@@ -103,7 +103,7 @@ func ownersAnswer(in Input, voices []voice) plan.Verdict {
 		}
 	}
 	for _, v := range voices {
-		if !v.primaryWithSlots() && excused(in, v) {
+		if !v.primaryWithSlots() && Excused(in, v.Member) {
 			continue
 		}
 		if !v.table.Owned().Equal(valkey.AllSlots()) || !v.Server.Value.Cluster.StateOK {
@@ -136,7 +136,7 @@ func replicasAttached(in Input) plan.Verdict {
 		for _, v := range members {
 			if mayAttach(v, primary) {
 				verdict.Actions = append(verdict.Actions, plan.AttachReplica{Replica: v.server(), Primary: primary.id})
-			} else if wait := awaited(v, primary); wait != "" && !excused(in, v) {
+			} else if wait := awaited(v, primary); wait != "" && !Excused(in, v.Member) {
 				waiting = wait
 			}
 		}
