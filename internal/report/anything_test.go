@@ -3,6 +3,7 @@ package report
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -108,6 +109,7 @@ func anySpec(t *rapid.T) v1alpha1.ValkeyClusterSpec {
 		if spec.Storage.Enabled || rapid.Bool().Draw(t, "sized") {
 			spec.Storage.Size = new(anySize(t))
 		}
+		spec.Storage.AutoExpansion = anyAutoExpansion(t)
 		spec.Storage.Retention.WhenDeleted = rapid.SampledFrom([]v1alpha1.RetentionPolicy{"", v1alpha1.RetentionRetain, v1alpha1.RetentionDelete}).Draw(t, "retention")
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "users") {
@@ -194,6 +196,20 @@ func anyAgent(t *rapid.T) state.Fact[protocol.Facts] {
 	return state.Fact[protocol.Facts]{Known: rapid.Bool().Draw(t, "agent known"), Value: protocol.Facts{
 		NodeID: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "agent's id"),
 		Server: rapid.SampledFrom([]protocol.ServerState{"", protocol.ServerHeld, protocol.ServerStopped, protocol.ServerRunning, "new"}).Draw(t, "server state"),
-		Disk:   rapid.SampledFrom([]*protocol.Disk{nil, {}, {TotalBytes: 10, AvailableBytes: 20}, {TotalBytes: -1}}).Draw(t, "disk"),
+		Disk:   anyDisk(t, time.Second), DiskBefore: anyDisk(t, 11*time.Second),
+		Files: rapid.SampledFrom([]*protocol.Files{nil, {}, {WriteFailed: true}, {RewriteFailed: true, NextBytes: 1 << 40}, {Log: true, LogBytes: 1 << 30, NextBytes: 1}}).Draw(t, "files"),
 	}}
+}
+
+func anyDisk(t *rapid.T, ago time.Duration) *protocol.Disk {
+	disk := rapid.SampledFrom([]protocol.Disk{{}, {TotalBytes: 10, AvailableBytes: 20}, {TotalBytes: -1}, {TotalBytes: 1 << 30}, {TotalBytes: 1 << 30, AvailableBytes: 1 << 28}}).Draw(t, "disk")
+	disk.SampledAt = noon.Add(-ago)
+	return rapid.SampledFrom([]*protocol.Disk{nil, &disk}).Draw(t, "seen")
+}
+
+func anyAutoExpansion(t *rapid.T) *v1alpha1.AutoExpansion {
+	return rapid.SampledFrom([]*v1alpha1.AutoExpansion{
+		nil, {}, {Mode: v1alpha1.AutoExpansionAuto}, {Mode: v1alpha1.AutoExpansionAuto, MaxSize: new(anySize(t)), ThresholdPercent: 50},
+		{Mode: v1alpha1.AutoExpansionRecommend}, {Mode: v1alpha1.AutoExpansionRecommend, MaxSize: new(anySize(t)), Increment: "1Gi"},
+	}).Draw(t, "auto")
 }
