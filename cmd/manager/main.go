@@ -82,7 +82,7 @@ func run(cmd *cobra.Command, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := controller.NewClusterReconciler(manager, o.agentImage).SetupWithManager(manager, o.workers); err != nil {
+	if err := controller.NewClusterReconciler(manager, o.agentImage).SetupWithManager(cmd.Context(), manager, o.workers); err != nil {
 		return fmt.Errorf("setting up the cluster controller: %w", err)
 	}
 	if err := controller.NewNodeReconciler(manager).SetupWithManager(cmd.Context(), manager, o.workers); err != nil {

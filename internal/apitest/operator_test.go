@@ -59,7 +59,7 @@ func (w *world) operateWith(as *rest.Config, settings ctrl.Options) *operator {
 	o.clusters.Dial, o.clusters.Observer.Dial, o.clusters.Observer.Ask = w.dial, w.dial, w.ask
 	o.nodes.Observer.Ask = w.ask
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := o.clusters.SetupWithManager(manager, 2); err != nil {
+	if err := o.clusters.SetupWithManager(ctx, manager, 2); err != nil {
 		w.t.Fatalf("setting up the cluster controller: %v", err)
 	}
 	if err := o.nodes.SetupWithManager(ctx, manager, 4); err != nil {

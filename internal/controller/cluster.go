@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,9 +36,15 @@ import (
 // +kubebuilder:rbac:groups=valkey.io,resources=valkeynodes,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;patch
-// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=resourcequotas;limitranges,verbs=list
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// The claims are patched by way of trial alone. Quotas, limits and classes are
+// optional: what may not be read is left to the API server's own checks.
 
 // ClusterReconciler makes ValkeyClusters be as their specs want them.
 type ClusterReconciler struct {
@@ -51,6 +58,7 @@ type ClusterReconciler struct {
 
 	passes    passLog
 	failOvers failOvers
+	refusals  refusals
 }
 
 // lanes side by side let a small cluster form at once, and spare the API server
@@ -77,14 +85,16 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	recordUse(snapshot)
 	key := client.ObjectKeyFromObject(object)
-	snapshot.FailOvers = r.failOvers.of(key)
+	snapshot.FailOvers, snapshot.Refusal = r.failOvers.of(key), r.refusals.of(snapshot.UID)
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
 	r.passes.write(ctx, key, made)
 	r.failOvers.keep(key, snapshot.Now, made)
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
+	r.refusals.keepCluster(snapshot, outcome)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
 		return unreported(err)
 	}
@@ -123,7 +133,13 @@ func (r *ClusterReconciler) forget(key client.ObjectKey) {
 }
 
 // SetupWithManager has the manager run the reconciler with a number of workers.
-func (r *ClusterReconciler) SetupWithManager(manager ctrl.Manager, workers int) error {
+// The context bounds the question whether StorageClasses may be read.
+func (r *ClusterReconciler) SetupWithManager(ctx context.Context, manager ctrl.Manager, workers int) error {
+	classes, err := mayReadClasses(ctx, manager.GetClient())
+	if err != nil {
+		return err
+	}
+	r.Observer.ReadClasses = classes
 	toCluster := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		owner := object.GetLabels()[name.LabelCluster]
 		if owner == "" {
@@ -131,7 +147,7 @@ func (r *ClusterReconciler) SetupWithManager(manager ctrl.Manager, workers int) 
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner}}}
 	})
-	return ctrl.NewControllerManagedBy(manager).
+	built := ctrl.NewControllerManagedBy(manager).
 		Named("valkeycluster").
 		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(whenGone(r.forget), predicate.GenerationChangedPredicate{})).
 		Owns(&v1alpha1.ValkeyNode{}).
@@ -144,6 +160,9 @@ func (r *ClusterReconciler) SetupWithManager(manager ctrl.Manager, workers int) 
 			MaxConcurrentReconciles: workers,
 			// The library's own back-off grows to a quarter of an hour, in which nothing of the cluster would be healed.
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
-		}).
-		Complete(reconcile.AsReconciler(manager.GetClient(), r))
+		})
+	if classes {
+		built = built.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.clustersWaitingForStorage))
+	}
+	return built.Complete(reconcile.AsReconciler(manager.GetClient(), r))
 }

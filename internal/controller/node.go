@@ -77,7 +77,7 @@ func (r *NodeReconciler) Reconcile(ctx context.Context, node *v1alpha1.ValkeyNod
 	}
 	r.passes.write(ctx, client.ObjectKeyFromObject(node), steps)
 	outcome := apply.Applier{Client: r.Client, Namespace: node.Namespace}.Run(ctx, steps)
-	r.refusals.keep(snapshot, outcome)
+	r.refusals.keepNode(snapshot, outcome)
 	if err := r.report(ctx, node, report.NodeStatus(node.Status, in, steps, outcome)); err != nil {
 		return unreported(err)
 	}
@@ -101,6 +101,7 @@ func (r *NodeReconciler) report(ctx context.Context, node *v1alpha1.ValkeyNode, 
 	if err != nil {
 		return fmt.Errorf("writing the status of node %s: %w", node.Name, err)
 	}
+	countStop(node, next)
 	for _, event := range report.NodeEvents(prev, next) {
 		r.Events.Event(node, event.Type, event.Reason, shortened(event.Message))
 	}

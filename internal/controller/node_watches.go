@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -98,10 +99,30 @@ func (r *NodeReconciler) nodesWaitingForStorage(ctx context.Context, _ client.Ob
 	}
 	var waiting []reconcile.Request
 	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		if node.Spec.Storage.Enabled && !meta.IsStatusConditionTrue(node.Status.Conditions, v1alpha1.ConditionStorageReady) {
-			waiting = append(waiting, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(node)})
+		if node := &nodes.Items[i]; node.Spec.Storage.Enabled {
+			waiting = appendWaiting(waiting, node, node.Status.Conditions)
 		}
 	}
 	return waiting
+}
+
+// clustersWaitingForStorage are the clusters that a changed class may help.
+func (r *ClusterReconciler) clustersWaitingForStorage(ctx context.Context, _ client.Object) []reconcile.Request {
+	clusters := &v1alpha1.ValkeyClusterList{}
+	if err := r.Client.List(ctx, clusters); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "a StorageClass changed, but the clusters could not be listed")
+		return nil
+	}
+	var waiting []reconcile.Request
+	for i := range clusters.Items {
+		waiting = appendWaiting(waiting, &clusters.Items[i], clusters.Items[i].Status.Conditions)
+	}
+	return waiting
+}
+
+func appendWaiting(to []reconcile.Request, object client.Object, conditions []metav1.Condition) []reconcile.Request {
+	if meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStorageReady) {
+		return to
+	}
+	return append(to, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 }

@@ -137,7 +137,8 @@ func (s *store) Delete(_ context.Context, object client.Object, _ ...client.Dele
 }
 
 // Patch knows merge patches. A resource version or UID in one is a precondition.
-func (s *store) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+// A trial changes nothing.
+func (s *store) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	if patch.Type() != types.MergePatchType {
 		return fmt.Errorf("the store knows no patch of type %s", patch.Type())
 	}
@@ -162,11 +163,18 @@ func (s *store) Patch(_ context.Context, object client.Object, patch client.Patc
 		}
 	}
 	changed, err := merged(found, change)
-	if err == nil {
+	if err == nil && !tries(options) {
 		s.put(changed)
 		fill(object, changed)
 	}
 	return err
+}
+
+// tries says whether a patch is one by way of trial.
+func tries(options []client.PatchOption) bool {
+	asked := client.PatchOptions{}
+	asked.ApplyOptions(options)
+	return len(asked.DryRun) > 0
 }
 
 // merged is an object with a change merged into its JSON form.

@@ -30,7 +30,9 @@ var tracks = []plan.Track[Input]{
 		{Name: "templatesCurrent", Judge: templatesCurrent},
 	}},
 	{Name: "storage", Rules: []plan.Rule[Input]{
-		{Name: "sizesCurrent", Judge: sizesCurrent},
+		{Name: "sizesGiven", Judge: sizesGiven},
+		{Name: RuleGrowthPossible, Judge: growthPossible},
+		{Name: RuleSizesCurrent, Judge: sizesCurrent},
 		{Name: "sizeNotBelowCapacity", Judge: sizeNotBelowCapacity},
 	}},
 	{Name: "growth", Rules: []plan.Rule[Input]{
@@ -38,7 +40,7 @@ var tracks = []plan.Track[Input]{
 	}},
 	{Name: "offline", Rules: []plan.Rule[Input]{
 		{Name: "stopsNeeded", Judge: stopsNeeded},
-		{Name: "offlineVolumesGrown", Judge: offlineVolumesGrown},
+		{Name: RuleOfflineVolumesGrown, Judge: offlineVolumesGrown},
 	}},
 	{Name: "access", Rules: []plan.Rule[Input]{
 		{Name: "userPasswordsFound", Judge: userPasswordsFound},

@@ -210,7 +210,7 @@ func nodesExist(in Input) plan.Verdict {
 		}
 		verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, spec))
 		if build.StorageEnabled(in.Spec) {
-			verdict.Actions = append(verdict.Actions, ensureSize(cluster, member, *in.Spec.Storage.Size))
+			verdict.Actions = append(verdict.Actions, ensureSize(cluster, member, EffectiveSize(in, member.Shard)))
 		}
 	}
 	return verdict

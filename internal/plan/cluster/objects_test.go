@@ -223,7 +223,7 @@ func TestTracks(t *testing.T) {
 	}
 	want := []string{
 		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/templatesCurrent",
-		"storage/sizesCurrent", "storage/sizeNotBelowCapacity",
+		"storage/sizesGiven", "storage/growthPossible", "storage/sizesCurrent", "storage/sizeNotBelowCapacity",
 		"growth/logsShort",
 		"offline/stopsNeeded", "offline/offlineVolumesGrown",
 		"access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",

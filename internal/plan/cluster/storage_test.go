@@ -3,9 +3,11 @@ package cluster
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/state"
 )
 
@@ -48,22 +50,26 @@ func sized(text string) func(*Input) {
 	return func(in *Input) { in.Spec.Storage.Size = new(resource.MustParse(text)) }
 }
 
-func TestSizesCurrent(t *testing.T) {
+func TestSizesGiven(t *testing.T) {
 	t.Parallel()
 	both := []string{"settled VolumeExpanding", "apply node prod-0-0 as valkey-operator-storage", "apply node prod-0-1 as valkey-operator-storage"}
-	judge(t, sizesCurrent, map[string]row{
+	second := []string{"settled VolumeExpanding", "apply node prod-0-1 as valkey-operator-storage"}
+	judge(t, sizesGiven, map[string]row{
 		"they are":                       {want: []string{"settled"}},
 		"an ephemeral cluster has none":  {spec: ephemeral(1, 1), want: []string{"settled"}},
-		"a larger size goes to all":      {edit: sized("20Gi"), want: both},
+		"a larger size waits its turn":   {edit: sized("20Gi"), want: []string{"settled"}},
 		"a smaller size goes to nobody":  {edit: sized("5Gi"), want: []string{"settled"}},
 		"the same size, written in bits": {edit: sized("10240Mi"), want: []string{"settled"}},
-		"another retention goes to all": {
-			edit: func(in *Input) { in.Spec.Storage.Retention.WhenDeleted = v1alpha1.RetentionDelete },
+		"another retention goes to all, though a growth waits": {
+			edit: func(in *Input) {
+				sized("20Gi")(in)
+				in.Spec.Storage.Retention.WhenDeleted = v1alpha1.RetentionDelete
+			},
 			want: both,
 		},
 		"a node that was made without its half": {
 			edit: func(in *Input) { in.State.Members[1].Record.Spec.Storage.Size = nil },
-			want: []string{"settled VolumeExpanding", "apply node prod-0-1 as valkey-operator-storage"},
+			want: second,
 		},
 		"a node that does not exist or is on its way out": {edit: func(in *Input) {
 			sized("20Gi")(in)
@@ -75,22 +81,71 @@ func TestSizesCurrent(t *testing.T) {
 				in.State.Members[i].Record.Spec.Storage.Size = new(resource.MustParse("100Ti"))
 			}
 		}, want: both},
-		"sizes go out whoever is down": {edit: func(in *Input) {
+		"a volume that has the size already": {
+			edit: func(in *Input) { sized("20Gi")(in); in.State.Members[1].Claim.Capacity = resource.MustParse("20Gi") },
+			want: second,
+		},
+		"a claim without a volume yet": {
+			edit: func(in *Input) { sized("20Gi")(in); in.State.Members[1].Claim.Phase = corev1.ClaimPending },
+			want: second,
+		},
+		"a full volume waits for nobody": {
+			edit: func(in *Input) { sized("20Gi")(in); in.State.Members[1].Agent = filled(95) },
+			want: second,
+		},
+		"a volume whose server cannot write waits for nobody": {
+			edit: func(in *Input) {
+				sized("20Gi")(in)
+				in.State.Members[1].Agent = state.Seen(protocol.Facts{Files: &protocol.Files{WriteFailed: true}})
+			},
+			want: second,
+		},
+		"a volume that was full by its node's last word": {
+			edit: func(in *Input) {
+				sized("20Gi")(in)
+				in.State.Members[1].Agent = state.Unknown[protocol.Facts]("silent")
+				in.State.Members[1].Record.Status.Storage = &v1alpha1.NodeStorageStatus{UsedPercent: new(int32(100))}
+			},
+			want: second,
+		},
+		"a full volume of a class that cannot grow": {
+			edit: func(in *Input) {
+				sized("20Gi")(in)
+				in.State.Members[1].Agent = filled(99)
+				in.State.Classes = map[string]state.Class{"": {Exists: true}}
+			},
+			want: []string{"settled"},
+		},
+		"all are full, and everybody is down": {edit: func(in *Input) {
 			sized("20Gi")(in)
 			for i := range in.State.Members {
-				in.State.Members[i].Pods = nil
-				in.State.Members[i].Server.Known, in.State.Members[i].Agent.Known = false, false
+				in.State.Members[i].Pods, in.State.Members[i].Server.Known = nil, false
+				in.State.Members[i].Agent = state.Unknown[protocol.Facts]("silent")
+				in.State.Members[i].Record.Status.Storage = &v1alpha1.NodeStorageStatus{UsedPercent: new(int32(95))}
 			}
 		}, want: both},
 	})
 }
 
+// filled is an agent whose disk is so full.
+func filled(percent int64) state.Fact[protocol.Facts] {
+	return state.Seen(protocol.Facts{Disk: &protocol.Disk{TotalBytes: 1000, AvailableBytes: 1000 - 10*percent}})
+}
+
 func TestSizeNotBelowCapacity(t *testing.T) {
 	t.Parallel()
 	judge(t, sizeNotBelowCapacity, map[string]row{
-		"it is not":            {want: []string{"settled"}},
-		"it is":                {edit: sized("5Gi"), want: []string{"blocked VolumeShrinkRefused"}},
-		"it is more":           {edit: sized("20Gi"), want: []string{"settled"}},
+		"it is not":  {want: []string{"settled"}},
+		"it is":      {edit: sized("5Gi"), want: []string{"blocked VolumeShrinkRefused"}},
+		"it is more": {edit: sized("20Gi"), want: []string{"settled"}},
+		"what grew by itself is no wish to shrink": {edit: func(in *Input) {
+			sized("5Gi")(in)
+			in.State.Status.Storage = &v1alpha1.StorageStatus{Shards: []v1alpha1.ShardStorageStatus{{AutoTarget: new(resource.MustParse("10Gi"))}}}
+		}, want: []string{"settled"}},
+		"the volumes that grew before others could not keep their size": {edit: func(in *Input) {
+			sized("5Gi")(in)
+			in.State.Status.Storage = &v1alpha1.StorageStatus{Ceiling: &v1alpha1.StorageCeiling{Size: resource.MustParse("10Gi")}}
+		}, want: []string{"settled"}},
 		"an ephemeral cluster": {spec: ephemeral(1, 1), want: []string{"settled"}},
 		"a node without its half": {edit: func(in *Input) {
 			sized("5Gi")(in)

@@ -153,6 +153,12 @@ var standings = map[string]struct {
 		},
 		verdict{v1alpha1.StorageInfeasibleController, plan.Blocked, v1alpha1.ReasonExpansionInfeasible, ""},
 	},
+	"the answer is about an earlier request, which was lowered since": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.Allocated, e.Claim.ResizeStatus = size("2Gi"), size("10Ti"), resizeControllerInfeasible
+		},
+		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonVolumeExpanding, ""},
+	},
 	"the same in an older server's words": {
 		func(e *Evidence) {
 			e.Claim.Requested, e.Claim.ResizeStatus = size("2Gi"), "ControllerResizeFailed"

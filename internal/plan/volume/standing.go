@@ -261,8 +261,12 @@ func askIfSmaller(e Evidence, standing Standing) Standing {
 
 func enough(e Evidence) bool { return e.Claim.Capacity.Cmp(e.Desired) >= 0 }
 
+// infeasibleController says whether the driver can never give what the claim asks
+// for. An answer to an earlier request, which Kubernetes keeps beside it until the
+// next attempt, is none to this one.
 func infeasibleController(claim state.Claim) bool {
-	return claim.ResizeStatus == resizeControllerInfeasible || claim.ResizeStatus == resizeControllerFailed
+	answered := claim.Allocated.IsZero() || claim.Allocated.Equal(claim.Requested)
+	return answered && (claim.ResizeStatus == resizeControllerInfeasible || claim.ResizeStatus == resizeControllerFailed)
 }
 
 // InfeasibleSize is the size that the driver of a claim's volume says it can
