@@ -48,31 +48,28 @@ func (o ClusterObserver) allowances(ctx context.Context, cluster *v1alpha1.Valke
 	}
 }
 
-// growthBegins says whether a member's node is to be told a larger size that
-// none was told yet.
+// growthBegins says whether a member's node has yet to be told a larger size
+// while no volume is on its way to one.
 func growthBegins(cluster *v1alpha1.ValkeyCluster, snapshot state.Cluster) bool {
 	storage := cluster.Spec.Storage
 	if storage == nil || !storage.Enabled || storage.Size == nil {
 		return false
 	}
-	told, untold := map[string]bool{}, map[string]bool{}
+	begins := false
 	for _, member := range snapshot.Members {
-		if !member.Wanted || member.Record == nil || member.Record.Spec.Storage.Size == nil {
+		if !member.Wanted || member.Record == nil || member.Record.Spec.Storage.Size == nil || member.Claim == nil {
 			continue
 		}
 		want := state.EffectiveSize(*storage, cluster.Status.Storage, member.Shard)
-		if member.Record.Spec.Storage.Size.Cmp(want) < 0 {
-			untold[want.String()] = true
-		} else {
-			told[want.String()] = true
+		switch {
+		case member.Claim.Capacity.Cmp(want) >= 0:
+		case member.Record.Spec.Storage.Size.Cmp(want) < 0:
+			begins = true
+		default:
+			return false
 		}
 	}
-	for want := range untold {
-		if !told[want] {
-			return true
-		}
-	}
-	return false
+	return begins
 }
 
 const classQuota = ".storageclass.storage.k8s.io/requests.storage"
