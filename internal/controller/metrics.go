@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +19,10 @@ var (
 		Name: "valkey_cluster_condition",
 		Help: "1 while a condition of a ValkeyCluster is True, 0 otherwise.",
 	}, append(clusterLabels, "type"))
+	clusterReason = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "valkey_cluster_reason",
+		Help: "1 for the reason that a condition of a ValkeyCluster gives now; status is True or False.",
+	}, append(clusterLabels, "type", "status", "reason"))
 	volumeRequested = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "valkey_volume_requested_bytes",
 		Help: "Size that the claim of a member asks for.",
@@ -33,28 +39,33 @@ var (
 		Name: "valkey_volume_phase",
 		Help: "1 for the phase that the volume of a member is in.",
 	}, append(volumeLabels, "phase"))
-	expansions = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "valkey_cluster_expansions_total",
-		Help: "Growths of a cluster's volumes that were finished.",
-	}, clusterLabels)
+	// perVolume are the gauges that come from statuses, and perCluster all that a
+	// cluster takes along when it goes.
+	perVolume  = []*prometheus.GaugeVec{volumeRequested, volumeCapacity, volumeUsed, volumePhase}
+	perCluster = append([]*prometheus.GaugeVec{clusterCondition, clusterReason}, perVolume...)
 )
 
 func init() {
-	metrics.Registry.MustRegister(clusterCondition, volumeRequested, volumeCapacity, volumeUsed, volumePhase, expansions)
+	for _, vector := range slices.Concat(perCluster, perUse) {
+		metrics.Registry.MustRegister(vector)
+	}
+	metrics.Registry.MustRegister(expansions, expansionSeconds, storageRestarts)
 }
 
 // recordCluster shows a status as metrics; the series of volumes that it no
 // longer lists go.
 func recordCluster(cluster *v1alpha1.ValkeyCluster, next v1alpha1.ValkeyClusterStatus) {
 	labels := prometheus.Labels{"namespace": cluster.Namespace, "cluster": cluster.Name}
+	clusterReason.DeletePartialMatch(labels)
 	for _, condition := range next.Conditions {
+		clusterReason.WithLabelValues(cluster.Namespace, cluster.Name, condition.Type, string(condition.Status), condition.Reason).Set(1)
 		value := 0.0
 		if meta.IsStatusConditionTrue(next.Conditions, condition.Type) {
 			value = 1
 		}
 		clusterCondition.WithLabelValues(cluster.Namespace, cluster.Name, condition.Type).Set(value)
 	}
-	for _, vector := range []*prometheus.GaugeVec{volumeRequested, volumeCapacity, volumeUsed, volumePhase} {
+	for _, vector := range perVolume {
 		vector.DeletePartialMatch(labels)
 	}
 	if next.Storage == nil {
@@ -62,14 +73,6 @@ func recordCluster(cluster *v1alpha1.ValkeyCluster, next v1alpha1.ValkeyClusterS
 	}
 	for _, volume := range next.Storage.Volumes {
 		recordVolume(cluster, volume)
-	}
-}
-
-// countExpansion counts a growth that a new status says is finished.
-func countExpansion(cluster *v1alpha1.ValkeyCluster, next v1alpha1.ValkeyClusterStatus) {
-	previous := cluster.Status.Storage
-	if previous != nil && previous.ExpandingSince != nil && next.Storage != nil && next.Storage.ExpandingSince == nil {
-		expansions.WithLabelValues(cluster.Namespace, cluster.Name).Inc()
 	}
 }
 
@@ -89,8 +92,10 @@ func recordVolume(cluster *v1alpha1.ValkeyCluster, volume v1alpha1.VolumeStatus)
 // forgetCluster removes the series of a cluster that is gone.
 func forgetCluster(key client.ObjectKey) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "cluster": key.Name}
-	for _, vector := range []*prometheus.GaugeVec{clusterCondition, volumeRequested, volumeCapacity, volumeUsed, volumePhase} {
+	for _, vector := range slices.Concat(perCluster, perUse) {
 		vector.DeletePartialMatch(labels)
 	}
 	expansions.DeletePartialMatch(labels)
+	expansionSeconds.DeletePartialMatch(labels)
+	storageRestarts.DeletePartialMatch(labels)
 }

@@ -27,6 +27,9 @@ func logsShort(in Input) plan.Verdict {
 	// Nobody tells when a disk fills up: the agents must be asked.
 	verdict := plan.Verdict{Look: protocol.SampleInterval}
 	for _, growth := range growths {
+		if growth.Reason == v1alpha1.ReasonAutoExpanding && growth.Target != nil {
+			verdict.Look = plan.LookGossip // as soon as the target is written down
+		}
 		for _, member := range growth.shorten {
 			if server, answers := in.serverOf(member); answers {
 				verdict.Reason, verdict.Note = v1alpha1.EventDiskPressure, growth.Note

@@ -185,3 +185,20 @@ func NearlyFull(in Input, member state.Member, told bool) (full, known bool) {
 	seen := useOf(in, member)
 	return seen.Known && seen.Value.percent >= settings.threshold, seen.Known
 }
+
+// farAway is from when on a prediction of a full volume is none.
+const farAway = 365 * 24 // hours
+
+// TimeToFull is when a volume will be full if it goes on to fill up as within
+// the last hour, by its agent's word; unknown while it does not, or not within a year.
+func TimeToFull(facts protocol.Facts) (time.Duration, bool) {
+	if facts.Disk == nil || facts.Disk.TotalBytes <= 0 {
+		return 0, false
+	}
+	hourly := hourlyGrowth(facts.Files, float64(facts.Disk.TotalBytes-facts.Disk.AvailableBytes))
+	if hourly == 0 {
+		return 0, false
+	}
+	hours := float64(max(0, facts.Disk.AvailableBytes)) / hourly
+	return time.Duration(hours * float64(time.Hour)), hours < farAway
+}
