@@ -274,6 +274,7 @@ func (w *world) ask(_ context.Context, address string) (protocol.Facts, error) {
 		NodeID: string(myself.ID), Role: protocol.RolePrimary, ConfigEpoch: myself.ConfigEpoch,
 		Server: protocol.ServerRunning, Decision: protocol.DecisionStart,
 	}
+	w.tellDisk(&facts)
 	if myself.Flags.Replica {
 		facts.Role = protocol.RoleReplica
 	}

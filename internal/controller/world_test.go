@@ -62,6 +62,9 @@ type world struct {
 	nodesFirst bool
 	// offline says that the driver grows no volume that a pod uses.
 	offline bool
+	// filled are the bytes that each volume of a shard is filled with; agents tell
+	// nothing of the others.
+	filled map[int]int64
 
 	clusters *controller.ClusterReconciler
 	nodes    *controller.NodeReconciler
@@ -98,7 +101,7 @@ func (w *world) fork(t *testing.T) *world {
 	t.Helper()
 	fork := &world{
 		t: t, api: w.api.fork(), servers: w.servers.Clone(), volumes: maps.Clone(w.volumes), live: maps.Clone(w.live),
-		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes), offline: w.offline,
+		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes), offline: w.offline, filled: maps.Clone(w.filled),
 	}
 	fork.startOperator()
 	return fork
