@@ -65,6 +65,8 @@ func TestClusterObjects(t *testing.T) {
 		"disruption.yaml":       build.PodDisruptionBudget(plain),
 		"node.yaml":             build.Node(rich, nodeSpec).Object,
 		"node_ephemeral.yaml":   build.Node(plain, build.NodeSpec(plain, 0, 0)).Object,
+		"node_stop.yaml":        build.NodeStop(rich, build.Stop{Shard: 2, Node: 1, Version: "7", Stopped: true}).Object,
+		"node_stopinvain.yaml":  build.NodeStop(rich, build.Stop{Shard: 2, Node: 1, Version: "7", InVain: "20Gi"}).Object,
 		"node_storagehalf.yaml": build.NodeStorageHalf(rich, 2, 1, resource.MustParse("10Gi")).Object,
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -99,10 +99,13 @@ func TestMemberObjects(t *testing.T) {
 	t.Parallel()
 	deploymentWithVolume := persistent()
 	deploymentWithVolume.Spec.Template.WorkloadType = v1alpha1.WorkloadDeployment
+	stopped := persistent()
+	stopped.Spec.Stopped = true
 	for file, object := range map[string]any{
 		"claim.yaml":                  build.Claim(persistent()),
 		"claim_everything.yaml":       build.Claim(everything()),
 		"statefulset.yaml":            build.Workload(persistent()),
+		"statefulset_stopped.yaml":    build.Workload(stopped),
 		"statefulset_everything.yaml": build.Workload(everything()),
 		"deployment_ephemeral.yaml":   build.Workload(ephemeral()),
 		"deployment_volume.yaml":      build.Workload(deploymentWithVolume),

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -148,5 +149,47 @@ func TestLeaveTakenBackWhileAMemberIsStopped(t *testing.T) {
 	}
 	if pods := len(w.list(&corev1.PodList{})); pods != 6 {
 		t.Errorf("there are %d pods", pods)
+	}
+}
+
+// A replica that cannot catch up does not take over, however often it is asked.
+// The primary goes on meanwhile: it is never stopped in its place, and takes writes
+// between the tries.
+func TestPrimaryIsNotStoppedWithoutASuccessor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, persistent(1, 1))
+	w.settle()
+	w.write(60)
+	w.growsOffline("3Gi")
+	primary, replica := w.servers.Nodes()[0], w.servers.Nodes()[1]
+	rounds := func(count int) {
+		for range count {
+			w.pass()
+			w.tick()
+		}
+	}
+	for range mostRounds { // until the replica's volume has grown
+		if rounds(1); w.picture().Members[name.Node(clusterName, 0, 1)].Capacity == "3Gi" {
+			break
+		}
+	}
+	replica.Lag(true)
+	rounds(120)
+	asked := 0
+	for _, write := range w.tap.log {
+		if strings.HasPrefix(write, "CLUSTER FAILOVER") {
+			asked++
+		}
+	}
+	if asked < 2 || asked > 5 {
+		t.Errorf("it was asked %d times in two minutes", asked)
+	}
+	if myself, _ := primary.View().Myself(); !primary.Running() || myself.Slots.IsEmpty() {
+		t.Errorf("the primary runs: %t, owns %s", primary.Running(), myself.Slots)
+	}
+	replica.Lag(false)
+	w.settle()
+	if m := w.picture().Members[name.Node(clusterName, 0, 0)]; m.Capacity != "3Gi" {
+		t.Errorf("the former primary's volume has %s", m.Capacity)
 	}
 }

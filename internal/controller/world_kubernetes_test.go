@@ -278,6 +278,10 @@ func (w *world) ask(_ context.Context, address string) (protocol.Facts, error) {
 	if myself.Flags.Replica {
 		facts.Role = protocol.RoleReplica
 	}
+	facts.OwnsSlots = protocol.No
+	if !myself.Slots.IsEmpty() {
+		facts.OwnsSlots = protocol.Yes
+	}
 	return facts, nil
 }
 

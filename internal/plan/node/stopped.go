@@ -2,12 +2,15 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
 )
@@ -28,6 +31,11 @@ func podWanted(in Input) plan.Verdict {
 		Note: fmt.Sprintf("the member is stopped while its volume %s grows: its driver grows no volume in use", in.Spec.Storage.ClaimName),
 	}
 	switch {
+	case in.Spec.Stopped && workload.Replicas > 0 && !mayEnd(in):
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonFailingOver, Look: plan.LookServer,
+			Note: "the member is to be stopped for its volume to grow; it still owns slots that a replica could take, or its agent does not say",
+		}
 	case in.Spec.Stopped && workload.Replicas > 0:
 		stopped.Actions = []plan.Action{scale(workload, 0)}
 		return stopped
@@ -46,6 +54,18 @@ func podWanted(in Input) plan.Verdict {
 		Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookWorld, Note: "the member is started again after its stop for its volume to grow",
 		Actions: []plan.Action{scale(workload, 1)},
 	}
+}
+
+// mayEnd says whether the member's pod may be taken away, as its agent sees it now:
+// the cluster decided that on an observation, and another election may have been
+// since. A slot owner ends only where no replica could take its place.
+func mayEnd(in Input) bool {
+	pod, live := in.State.LivePod()
+	if !live || pod.Phase != corev1.PodRunning {
+		return true // it serves nobody
+	}
+	alone := strings.HasSuffix(in.State.Shape, "x0")
+	return in.State.Agent.Known && (alone || in.State.Agent.Value.OwnsSlots == protocol.No)
 }
 
 func scale(workload state.Workload, replicas int32) plan.Action {
