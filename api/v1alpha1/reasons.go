@@ -143,6 +143,8 @@ const (
 const (
 	// EventVolumeExpansionBlocked: growth was refused; the message says by what.
 	EventVolumeExpansionBlocked = "VolumeExpansionBlocked"
+	// EventVolumeExpansionFailed: a growth came to a halt; the message says by what.
+	EventVolumeExpansionFailed = "VolumeExpansionFailed"
 	// EventVolumeExpansionRecovered: an impossible growth was taken back.
 	EventVolumeExpansionRecovered = "VolumeExpansionRecovered"
 	// EventVolumeExpansionRestart: a member is stopped, or started again, for its volume to grow.

@@ -262,7 +262,7 @@ func TestFullDisksAreTold(t *testing.T) {
 				stuck(in, 0)
 				in.Spec.Storage.Size = new(size("20Gi"))
 			},
-			map[string]string{"AutoExpansion": "False Disabled", "Progressing": "True VolumeExpanding"}, "VolumeExpanding: growing to 20Gi",
+			map[string]string{"AutoExpansion": "False Disabled", "Progressing": "True VolumeExpanding"}, "VolumeExpanding: growing from 10Gi to 20Gi",
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

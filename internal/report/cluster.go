@@ -30,7 +30,7 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	status.ObservedGeneration = in.State.Generation
 	status.Shards = in.Spec.Shards
 	status.ReadyShards = readyShards(in)
-	status.Storage = clusterStorage(in)
+	status.Storage = clusterStorage(in, p, o)
 	rememberGrowth(in, status.Storage)
 
 	obstacle, serving := readiness(in, p, o)
@@ -46,7 +46,7 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	set(v1alpha1.ConditionClusterFormed, status.Formed, orElse(status.Formed, finding{v1alpha1.ReasonHealthy, "the cluster has formed"}, finding{v1alpha1.ReasonForming, obstacle.message}))
 	assigned, why := stepFinding(p, "slotsAssigned")
 	set(v1alpha1.ConditionSlotsAssigned, assigned, orElse(assigned, finding{v1alpha1.ReasonSlotsAssigned, "every slot has an owner that answers"}, why))
-	storageReady, storage := storageFinding(in, p, status.Storage)
+	storageReady, storage := storageFinding(in, p, o, status.Storage)
 	progressing, work := progress(p, storageReady, storage)
 	tellUse(in, status.Storage)
 	storageReady, storage = withFullDisks(in, storageReady, storage)
@@ -211,6 +211,9 @@ func memberTrouble(in cluster.Input, p plan.Plan) (finding, bool) {
 // refusal is the API server's refusal of an object, if there was one.
 func refusal(o plan.Outcome) (finding, bool) {
 	for _, result := range o {
+		if _, trial := result.At.(plan.TryExpandClaim); trial {
+			continue // it is told of the volumes
+		}
 		if _, refused := errors.AsType[*plan.Refusal](result.Err); refused {
 			return finding{v1alpha1.ReasonObjectRefused, "the API server refused to " + result.Err.Error()}, true
 		}

@@ -1,9 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,33 +45,4 @@ func readyEvents(prev, next v1alpha1.ValkeyClusterStatus) []Event {
 	default:
 		return nil
 	}
-}
-
-func storageEvents(prev, next v1alpha1.ValkeyClusterStatus) []Event {
-	before, after := condition(prev, v1alpha1.ConditionStorageReady), condition(next, v1alpha1.ConditionStorageReady)
-	if before.Reason == after.Reason || next.Storage == nil {
-		return nil
-	}
-	switch {
-	case after.Reason == v1alpha1.ReasonVolumeExpanding:
-		return []Event{{Type: corev1.EventTypeNormal, Reason: after.Reason, Message: after.Message}}
-	case after.Reason == v1alpha1.ReasonVolumeExpanded && before.Status == metav1.ConditionFalse:
-		return []Event{{Type: corev1.EventTypeNormal, Reason: after.Reason, Message: after.Message + tookSince(prev, next)}}
-	case after.Reason == v1alpha1.ReasonVolumeShrinkRefused:
-		return []Event{{Type: corev1.EventTypeWarning, Reason: after.Reason, Message: after.Message}}
-	case hard(after.Reason) && prev.Formed:
-		return []Event{{Type: corev1.EventTypeWarning, Reason: v1alpha1.EventVolumeExpansionBlocked, Message: after.Reason + ": " + after.Message}}
-	case hard(after.Reason):
-		return []Event{{Type: corev1.EventTypeWarning, Reason: after.Reason, Message: after.Message}}
-	default:
-		return nil
-	}
-}
-
-func tookSince(prev, next v1alpha1.ValkeyClusterStatus) string {
-	if prev.Storage == nil || prev.Storage.ExpandingSince == nil || next.Storage.ExpandedAt == nil {
-		return ""
-	}
-	took := next.Storage.ExpandedAt.Sub(prev.Storage.ExpandingSince.Time).Round(time.Second)
-	return fmt.Sprintf(" in %s", took)
 }

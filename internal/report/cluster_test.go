@@ -195,6 +195,7 @@ func TestClusterStorage(t *testing.T) {
 	in.State.Status.Formed = true
 	in.State.Members[1].Claim.Capacity = size("2Gi")
 	in.Spec.Storage.Size = new(size("2Gi"))
+	in.State.Members[0].Record.Spec.Storage.Size = new(size("2Gi"))
 	status := Cluster(in, verdicts(nil), nil)
 	storage := status.Storage
 	if storage.Capacity.Min.String() != "1Gi" || storage.Capacity.Max.String() != "2Gi" || storage.Used != "20%" || storage.RequestedSize.String() != "2Gi" {
@@ -204,7 +205,7 @@ func TestClusterStorage(t *testing.T) {
 		t.Errorf("the growth began %v and ended %v", storage.ExpandingSince, storage.ExpandedAt)
 	}
 	message := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStorageReady).Message
-	if want := "growing to 2Gi: 1 of 2 volumes are done; valkey-prod-0-0-data 1Gi"; message != want {
+	if want := "growing from 1Gi to 2Gi: 1 of 2 volumes are done; valkey-prod-0-0-data 1Gi"; message != want {
 		t.Errorf("it says %q, want %q", message, want)
 	}
 	if storage.Phase != v1alpha1.StorageRequesting || storage.Volumes[0].Phase != v1alpha1.StorageRequesting || storage.Volumes[1].Phase != v1alpha1.StorageSatisfied {

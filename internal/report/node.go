@@ -227,17 +227,6 @@ func lastOf(p plan.Plan, track string) (plan.Step, bool) {
 	return last, asked
 }
 
-// blockedGrowth are the reasons that stop a growth until a person acts.
-var blockedGrowth = map[string]bool{
-	v1alpha1.ReasonStorageClassNotExpandable: true,
-	v1alpha1.ReasonQuotaExceeded:             true,
-	v1alpha1.ReasonLimitRangeExceeded:        true,
-	v1alpha1.ReasonExpansionRefused:          true,
-	v1alpha1.ReasonExpansionInfeasible:       true,
-	v1alpha1.ReasonExpansionStalled:          true,
-	v1alpha1.ReasonOfflineExpansionRequired:  true,
-}
-
 // NodeEvents tells what happened between two statuses of a node; equal
 // statuses give none.
 func NodeEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
@@ -245,11 +234,12 @@ func NodeEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
 	before := conditionOf(prev, v1alpha1.ConditionStorageReady)
 	after := conditionOf(next, v1alpha1.ConditionStorageReady)
 	changed := before.Reason != after.Reason
+	halt, halted := hardGrowthEvent(after.Reason, after.Message)
 	switch {
 	case changed && after.Reason == v1alpha1.ReasonVolumeExpanding:
 		events = append(events, Event{corev1.EventTypeNormal, v1alpha1.ReasonVolumeExpanding, after.Message})
-	case changed && blockedGrowth[after.Reason] && prev.Storage != nil && prev.Storage.Capacity != nil:
-		events = append(events, Event{corev1.EventTypeWarning, v1alpha1.EventVolumeExpansionBlocked, after.Reason + ": " + after.Message})
+	case changed && halted && prev.Storage != nil && prev.Storage.Capacity != nil:
+		events = append(events, halt)
 	case changed && warned[after.Reason]:
 		events = append(events, Event{corev1.EventTypeWarning, after.Reason, after.Message})
 	}
@@ -268,12 +258,13 @@ func NodeEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
 
 // warned are the other reasons of StorageReady worth an event.
 var warned = map[string]bool{
-	v1alpha1.ReasonForeignVolume:       true,
-	v1alpha1.ReasonVolumeUnavailable:   true,
-	v1alpha1.ReasonStorageClassMissing: true,
-	v1alpha1.ReasonVolumeShrinkRefused: true,
-	v1alpha1.ReasonQuotaExceeded:       true,
-	v1alpha1.ReasonLimitRangeExceeded:  true,
+	v1alpha1.ReasonForeignVolume:        true,
+	v1alpha1.ReasonVolumeUnavailable:    true,
+	v1alpha1.ReasonStorageClassMissing:  true,
+	v1alpha1.ReasonExpansionRetrying:    true,
+	v1alpha1.ReasonExpansionRateLimited: true,
+	v1alpha1.ReasonQuotaExceeded:        true,
+	v1alpha1.ReasonLimitRangeExceeded:   true,
 }
 
 // adopted says whether a node that is new found a claim that had a member

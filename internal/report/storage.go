@@ -12,76 +12,110 @@ import (
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
-	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/plan/cluster"
+	"valkey.io/valkey-operator/internal/plan/volume"
 	"valkey.io/valkey-operator/internal/state"
 )
 
-// mostVolumes is up to how many members the status lists every volume; beyond,
-// it lists those that are not satisfied.
-const mostVolumes = 100
+const (
+	// mostVolumes is up to how many members the status lists every volume; beyond,
+	// it lists as many of those that are not satisfied.
+	mostVolumes = 100
+	// longestLine bounds the message of a volume's line, in bytes: with mostVolumes
+	// of them the object stays below 100 KiB. Its node has the whole of it.
+	longestLine = 400
+)
 
-// hard are the reasons that do not go away by waiting.
-func hard(reason string) bool {
-	return slices.Contains([]string{
-		v1alpha1.ReasonStorageClassNotExpandable, v1alpha1.ReasonStorageClassMissing, v1alpha1.ReasonQuotaExceeded,
-		v1alpha1.ReasonLimitRangeExceeded, v1alpha1.ReasonExpansionRefused, v1alpha1.ReasonExpansionInfeasible,
-		v1alpha1.ReasonExpansionStalled, v1alpha1.ReasonOfflineExpansionRequired, v1alpha1.ReasonVolumeUnavailable,
-		v1alpha1.ReasonForeignVolume, v1alpha1.ReasonObjectRefused,
-	}, reason)
+// phaseOrder is the phases, what is furthest behind first.
+var phaseOrder = []v1alpha1.StoragePhase{
+	v1alpha1.StorageLost, v1alpha1.StorageTerminating, v1alpha1.StorageMissing, v1alpha1.StorageUnbound,
+	v1alpha1.StorageRejected, v1alpha1.StorageInfeasibleController, v1alpha1.StorageInfeasibleNode, v1alpha1.StorageOfflineRequired,
+	v1alpha1.StorageRetrying, v1alpha1.StorageRequesting, v1alpha1.StorageControllerResizing, v1alpha1.StorageFileSystemPending,
+	v1alpha1.StorageRollingBack, v1alpha1.StorageSatisfied,
 }
 
 // clusterStorage sums up the volumes; nil for a cluster without storage.
-func clusterStorage(in cluster.Input) *v1alpha1.StorageStatus {
+func clusterStorage(in cluster.Input, p plan.Plan, o plan.Outcome) *v1alpha1.StorageStatus {
 	if !build.StorageEnabled(in.Spec) {
 		return nil
 	}
-	storage := &v1alpha1.StorageStatus{}
-	if in.State.Status.Storage != nil {
-		storage.ExpandingSince = in.State.Status.Storage.ExpandingSince
-		storage.ExpandedAt = in.State.Status.Storage.ExpandedAt
+	storage := &v1alpha1.StorageStatus{Ceiling: ceiling(in), Volumes: volumesOf(in)}
+	if before := in.State.Status.Storage; before != nil {
+		storage.ExpandingSince, storage.ExpandedAt = before.ExpandingSince, before.ExpandedAt
 	}
 	size := in.Spec.Storage.Size.DeepCopy()
 	storage.RequestedSize = &size
 	storage.Phase = v1alpha1.StorageSatisfied
-	wanted := 0
 	used := int32(-1)
-	for _, member := range in.State.Members {
-		if !member.Wanted {
-			continue
-		}
-		wanted++
-		volume := volumeOf(in, member)
+	for _, volume := range storage.Volumes {
 		if volume.Capacity != nil {
 			widen(&storage.Capacity, *volume.Capacity)
 		}
-		if volume.UsedPercent != nil && *volume.UsedPercent > used {
-			used = *volume.UsedPercent
+		if volume.UsedPercent != nil {
+			used = max(used, *volume.UsedPercent)
 		}
-		if volume.Phase != v1alpha1.StorageSatisfied {
+		if slices.Index(phaseOrder, volume.Phase) < slices.Index(phaseOrder, storage.Phase) {
 			storage.Phase = volume.Phase
 		}
-		storage.Volumes = append(storage.Volumes, volume)
 	}
 	if used >= 0 {
 		storage.Used = fmt.Sprintf("%d%%", used)
 	}
-	timeGrowth(storage, growing(in), in.State)
-	if wanted > mostVolumes {
-		storage.Volumes = slices.DeleteFunc(storage.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Phase == v1alpha1.StorageSatisfied })
-	}
+	timeGrowth(storage, growthIn(in, p, o), in.State)
+	storage.Volumes = listed(storage.Volumes)
 	return storage
 }
 
-// timeGrowth keeps the times at which a growth was first seen and finished. A
-// growth that was taken back before any volume grew leaves no trace.
-func timeGrowth(storage *v1alpha1.StorageStatus, grows bool, snapshot state.Cluster) {
+// listed is what the status lists of many volumes: those that are not satisfied,
+// what does not go away by waiting first, within a bound.
+func listed(volumes []v1alpha1.VolumeStatus) []v1alpha1.VolumeStatus {
+	if len(volumes) > mostVolumes {
+		volumes = slices.DeleteFunc(volumes, func(v v1alpha1.VolumeStatus) bool { return v.Phase == v1alpha1.StorageSatisfied })
+	}
+	if len(volumes) > mostVolumes {
+		slices.SortStableFunc(volumes, func(a, b v1alpha1.VolumeStatus) int { return severity(a.Reason) - severity(b.Reason) })
+		volumes = volumes[:mostVolumes]
+	}
+	for i := range volumes {
+		if message := volumes[i].Message; len(message) > longestLine {
+			volumes[i].Message = strings.ToValidUTF8(message[:longestLine], "") + " …"
+		}
+	}
+	return volumes
+}
+
+// growth is how far the growth of a cluster's volumes is.
+type growth struct {
+	begins bool // its first volume's node was told in this pass
+	runs   bool // some volume is on its way
+	waits  bool // some volume has less than it shall have
+}
+
+func growthIn(in cluster.Input, p plan.Plan, o plan.Outcome) growth {
+	var found growth
+	step, _ := p.Step(cluster.RuleSizesCurrent)
+	result, acted := o.Of(cluster.RuleSizesCurrent)
+	found.begins = acted && result.Done > 0 && len(step.Trials) > 0
+	found.runs = acted && result.Done > 0
+	for _, member := range in.State.Members {
+		if member.Wanted && behind(in, member) {
+			found.waits = true
+			found.runs = found.runs || !untouched(in, member)
+		}
+	}
+	return found
+}
+
+// timeGrowth keeps the times at which a growth began and was finished. A growth
+// that was taken back before any volume grew leaves no trace, and one that is
+// refused before it began has not begun.
+func timeGrowth(storage *v1alpha1.StorageStatus, found growth, snapshot state.Cluster) {
 	now := metav1.NewTime(snapshot.Now.Truncate(time.Second)) // as the API stores it
 	switch {
-	case grows && storage.ExpandingSince == nil:
+	case found.begins || found.runs && storage.ExpandingSince == nil:
 		storage.ExpandingSince = &now
-	case !grows && storage.ExpandingSince != nil && storage.Phase == v1alpha1.StorageSatisfied:
+	case !found.waits && storage.ExpandingSince != nil && storage.Phase == v1alpha1.StorageSatisfied:
 		if grewSince(storage.Volumes, *storage.ExpandingSince) {
 			storage.ExpandedAt = &now
 		}
@@ -95,21 +129,64 @@ func grewSince(volumes []v1alpha1.VolumeStatus, since metav1.Time) bool {
 	})
 }
 
-// growing says whether a volume that is bound has less than it shall have.
-func growing(in cluster.Input) bool {
+// ceiling is the smallest size that a driver was seen to refuse for good, and
+// when it did last. It stays when the wish is taken back, until every volume has
+// the size after all.
+func ceiling(in cluster.Input) *v1alpha1.StorageCeiling {
+	var known *v1alpha1.StorageCeiling
+	if before := in.State.Status.Storage; before != nil && before.Ceiling != nil {
+		known = before.Ceiling.DeepCopy()
+	}
+	disproved := len(in.State.Members) > 0
 	for _, member := range in.State.Members {
-		if member.Wanted && behind(in, member) {
-			return true
+		if !member.Wanted || member.Claim == nil {
+			continue
+		}
+		disproved = disproved && known != nil && member.Claim.Capacity.Cmp(known.Size) >= 0
+		size, since, infeasible := volume.InfeasibleSize(*member.Claim)
+		if !infeasible {
+			continue
+		}
+		if since.IsZero() {
+			since = in.State.Now
+		}
+		at := metav1.NewTime(since.Truncate(time.Second))
+		lower := known == nil || size.Cmp(known.Size) < 0
+		if lower || size.Cmp(known.Size) == 0 && known.Since.Before(&at) && !firstSeen(*member.Claim) {
+			known = &v1alpha1.StorageCeiling{Size: size.DeepCopy(), Since: at}
 		}
 	}
-	return false
+	if disproved {
+		return nil
+	}
+	return known
 }
 
+// firstSeen says whether a claim does not tell since when its size is refused.
+func firstSeen(claim state.Claim) bool {
+	_, since, _ := volume.InfeasibleSize(claim)
+	return since.IsZero()
+}
+
+// behind says whether a volume that is bound has less than it shall have.
 func behind(in cluster.Input, member state.Member) bool {
 	if member.Claim == nil || member.Claim.Capacity.IsZero() {
 		return false
 	}
-	return member.Claim.Capacity.Cmp(cluster.TargetSize(*in.Spec.Storage.Size, member)) < 0
+	return member.Claim.Capacity.Cmp(target(in, member)) < 0
+}
+
+func target(in cluster.Input, member state.Member) resource.Quantity {
+	return cluster.TargetSize(cluster.EffectiveSize(in, member.Shard), member)
+}
+
+// untouched says whether a volume's node was not told yet of a size that the
+// volume shall have.
+func untouched(in cluster.Input, member state.Member) bool {
+	if member.Record == nil || member.Record.Spec.Storage.Size == nil {
+		return true
+	}
+	return member.Record.Spec.Storage.Size.Cmp(target(in, member)) < 0
 }
 
 func widen(r **v1alpha1.CapacityRange, capacity resource.Quantity) {
@@ -125,121 +202,42 @@ func widen(r **v1alpha1.CapacityRange, capacity resource.Quantity) {
 	}
 }
 
+// volumesOf has a line for each wanted member.
+func volumesOf(in cluster.Input) []v1alpha1.VolumeStatus {
+	var volumes []v1alpha1.VolumeStatus
+	for _, member := range in.State.Members {
+		if member.Wanted {
+			volumes = append(volumes, volumeOf(in, member))
+		}
+	}
+	return volumes
+}
+
 // volumeOf is one member's line: sizes from its claim, the rest as its node says.
 func volumeOf(in cluster.Input, member state.Member) v1alpha1.VolumeStatus {
-	volume := v1alpha1.VolumeStatus{Node: member.Name, Phase: v1alpha1.StorageMissing}
+	line := v1alpha1.VolumeStatus{Node: member.Name, Phase: v1alpha1.StorageMissing}
 	if member.Record == nil {
-		return volume
+		return line
 	}
-	volume.Claim = member.Record.Spec.Storage.ClaimName
+	line.Claim = member.Record.Spec.Storage.ClaimName
 	if told := member.Record.Status.Storage; told != nil {
-		volume.Phase, volume.UsedPercent, volume.LastExpansionTime = told.Phase, told.UsedPercent, told.LastExpansionTime
+		line.UsedPercent, line.LastExpansionTime, line.NextEligibleTime = told.UsedPercent, told.LastExpansionTime, told.NextEligibleTime
+		if slices.Contains(phaseOrder, told.Phase) {
+			line.Phase = told.Phase
+		}
 	}
 	if claim := member.Claim; claim != nil {
 		requested, capacity := claim.Requested.DeepCopy(), claim.Capacity.DeepCopy()
-		volume.Requested = &requested
+		line.Requested = &requested
 		if !capacity.IsZero() {
-			volume.Capacity = &capacity
+			line.Capacity = &capacity
 		}
-		if volume.Phase == v1alpha1.StorageSatisfied && behind(in, member) {
-			volume.Phase = v1alpha1.StorageRequesting // the node has yet to hear of the new size
+		if line.Phase == v1alpha1.StorageSatisfied && behind(in, member) {
+			line.Phase = v1alpha1.StorageRequesting // the node has yet to hear of the new size
 		}
 	}
 	if condition := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionStorageReady); condition != nil && condition.Status == metav1.ConditionFalse {
-		volume.Reason, volume.Message = condition.Reason, condition.Message
+		line.Reason, line.Message = condition.Reason, condition.Message
 	}
-	return volume
-}
-
-// storageFinding says whether every volume has the size asked for.
-func storageFinding(in cluster.Input, p plan.Plan, storage *v1alpha1.StorageStatus) (bool, finding) {
-	if storage == nil {
-		return true, finding{v1alpha1.ReasonStorageDisabled, "the cluster is ephemeral: its data lives and dies with its pods"}
-	}
-	if stalled, is := stalledStops(p); is {
-		return false, stalled
-	}
-	if told, found := worstVolume(in, p, storage); found {
-		return false, told
-	}
-	if growing(in) {
-		return false, finding{v1alpha1.ReasonVolumeExpanding, expandingMessage(in)}
-	}
-	if pending := pendingVolumes(in); len(pending) > 0 {
-		return false, finding{v1alpha1.ReasonVolumesPending, "waiting for the volumes of claims " + strings.Join(pending, ", ")}
-	}
-	if storage.ExpandingSince != nil {
-		// The claims were seen before their nodes' word of them. It ends when
-		// all agree, so that it ends once.
-		return false, finding{v1alpha1.ReasonVolumeExpanding, expandingMessage(in)}
-	}
-	if step, asked := p.Step("sizeNotBelowCapacity"); asked && step.Hold == plan.Blocked {
-		return true, finding{step.Reason, step.Note}
-	}
-	if storage.ExpandedAt != nil {
-		return true, finding{v1alpha1.ReasonVolumeExpanded, fmt.Sprintf("all %d volumes have grown to %s", wantedCount(in), storage.RequestedSize.String())}
-	}
-	return true, finding{v1alpha1.ReasonVolumesBound, fmt.Sprintf("all %d volumes have %s", wantedCount(in), storage.RequestedSize.String())}
-}
-
-// worstVolume is the first hard reason among the volumes, with how many have it.
-func worstVolume(in cluster.Input, p plan.Plan, storage *v1alpha1.StorageStatus) (finding, bool) {
-	var first *v1alpha1.VolumeStatus
-	count := 0
-	for i, volume := range storage.Volumes {
-		if hard(volume.Reason) && !carriedOut(in, p, volume.Reason) {
-			if first == nil {
-				first = &storage.Volumes[i]
-			}
-			if volume.Reason == first.Reason {
-				count++
-			}
-		}
-	}
-	if first == nil {
-		return finding{}, false
-	}
-	return finding{first.Reason, fmt.Sprintf("%d of %d volumes: %s", count, wantedCount(in), first.Message)}, true
-}
-
-func expandingMessage(in cluster.Input) string {
-	grown := 0
-	var rest []string
-	for _, member := range in.State.Members {
-		switch {
-		case !member.Wanted:
-		case behind(in, member):
-			rest = append(rest, fmt.Sprintf("%s %s", member.Claim.Name, member.Claim.Capacity.String()))
-		default:
-			grown++
-		}
-	}
-	message := fmt.Sprintf("growing to %s: %d of %d volumes are done", in.Spec.Storage.Size.String(), grown, wantedCount(in))
-	if len(rest) == 0 {
-		return message
-	}
-	return message + "; " + strings.Join(rest, ", ")
-}
-
-func pendingVolumes(in cluster.Input) []string {
-	var pending []string
-	for _, member := range in.State.Members {
-		if !member.Wanted {
-			continue
-		}
-		if member.Claim == nil || member.Claim.Capacity.IsZero() {
-			pending = append(pending, name.Claim(member.Name))
-		}
-	}
-	return pending
-}
-
-func wantedCount(in cluster.Input) int {
-	count := 0
-	for _, member := range in.State.Members {
-		if member.Wanted {
-			count++
-		}
-	}
-	return count
+	return line
 }

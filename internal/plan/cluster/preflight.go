@@ -47,7 +47,7 @@ func growthPossible(in Input) plan.Verdict {
 func blockedGrowth(reason, format string, args ...any) plan.Verdict {
 	return plan.Verdict{
 		Hold: plan.Blocked, Reason: reason, Look: refusalPatience,
-		Note: fmt.Sprintf(format, args...) + "; no volume was touched",
+		Note: fmt.Sprintf(format, args...) + "; " + untouchedNote,
 	}
 }
 
@@ -84,10 +84,15 @@ func notRefusedLately(in Input, w *wave) plan.Verdict {
 	if left <= 0 || mended {
 		return settled()
 	}
-	verdict := blockedGrowth(refusal.Reason, "volumes cannot grow to %s: %s", w.size.String(), refusal.Message)
-	verdict.Look = left
-	return verdict
+	return plan.Verdict{Hold: plan.Blocked, Reason: refusal.Reason, Note: RefusalNote(*refusal), Look: left}
 }
+
+// RefusalNote tells what the API server said to a trial.
+func RefusalNote(refusal state.Refusal) string {
+	return fmt.Sprintf("volumes cannot grow to %s: %s; %s", refusal.Size.String(), refusal.Message, untouchedNote)
+}
+
+const untouchedNote = "no volume was touched"
 
 // limitsAllow: no LimitRange forbids a claim of the size.
 func limitsAllow(in Input, w *wave) plan.Verdict {
