@@ -54,7 +54,7 @@ func settledCluster() cluster.Input {
 func verdicts(given map[string]plan.Verdict) plan.Plan {
 	var made plan.Plan
 	for _, rule := range []string{
-		"namesFree", "identityRecorded", "passwordsExist", "objectsCurrent", "nodesExist", "templatesCurrent", "sizesCurrent", "sizeNotBelowCapacity",
+		"namesFree", "identityRecorded", "passwordsExist", "objectsCurrent", "nodesExist", "templatesCurrent", "sizesGiven", "growthPossible", "sizesCurrent", "sizeNotBelowCapacity",
 		"userPasswordsFound", "membersAnswer", "nodesMet", "primariesPresent", "dataPresent", "slotsAssigned", "replicasAttached", "ghostsForgotten",
 	} {
 		made = append(made, plan.Step{Track: rule, Rule: rule, Verdict: given[rule]})
