@@ -160,7 +160,7 @@ func memberHeld(in Input) (plan.Verdict, bool) {
 		return plan.Verdict{
 			Hold: plan.Blocked, Reason: v1alpha1.ReasonForeignVolume, Look: lookAgent, Note: agent.Value.Message,
 		}, true
-	case protocol.DecisionHeldEmpty, protocol.DecisionVolumeLocked, protocol.DecisionVolumeUnusable:
+	case protocol.DecisionHeldEmpty, protocol.DecisionVolumeLocked, protocol.DecisionVolumeUnusable, protocol.DecisionVolumeFull:
 		return plan.Verdict{
 			Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer, Note: agent.Value.Message,
 		}, true
