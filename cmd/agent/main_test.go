@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 	want := agent.Config{
 		Identity: volume.Identity{ClusterID: "c1", Shard: 2, Node: 1}, Peers: []string{"a", "b"},
 		Data: "/data", Run: "/run/valkey", Settings: "/c/valkey.conf", Members: "/c/members.json",
-		ACL: "/a/users.acl", Passwords: "/p", Ephemeral: true, PodIP: "10.0.0.7", Program: "valkey-server", Version: version,
+		ACL: "/a/users.acl", Passwords: "/p", Ephemeral: true, MostBallast: volume.MostBallast, PodIP: "10.0.0.7", Program: "valkey-server", Version: version,
 	}
 	t.Setenv("POD_IP", "10.0.0.7")
 	got, err := parse(strings.Fields(complete + " --ephemeral"))

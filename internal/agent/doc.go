@@ -3,14 +3,16 @@
 // other agents and the operator how it fares.
 //
 // It promises that two servers never share a volume, that a primary which lost
-// its data never overwrites its replicas, and that a server gets all the time to
-// stop that the kubelet grants. It writes only to its own volume and run
+// its data never overwrites its replicas, that a full disk ends no server which
+// does not sync each write, and that a server gets all the time to stop that the
+// kubelet grants. It writes only to its own volume and run
 // directory, speaks to its own server alone, and asks other agents for facts; it
 // knows no Kubernetes.
 //
 // # Whose setting is whose
 //
-// The server is started on RUN/valkey.conf. It includes the operator's
+// The server is started on RUN/valkey.conf. That begins with what only newer
+// servers know (cluster-config-save-behavior), and includes the operator's
 // valkey.conf, which holds what a whole cluster shares: durability (appendonly,
 // appendfsync, save), node timeout, coverage and migration rules, the user's own
 // settings. After it come the agent's lines, which win because they come last.

@@ -23,11 +23,15 @@ func (b *board) facts(now time.Time) protocol.Facts {
 		Node:         b.config.Node,
 		Server:       probe.State(b.seen, now),
 		Decision:     b.verdict.Decision,
-		Message:      explain(b.verdict, b.seen, now),
+		Message:      b.verdict.Message,
 		Ready:        b.seen.WasReady,
 		NotReady:     b.notReady,
 		LastStop:     b.lastStop,
 		RefusedUsers: b.refused,
+	}
+	if vain := waitsInVain(b.verdict, b.seen, now); vain != "" {
+		facts.Message += vain
+		facts.NotReady += vain
 	}
 	facts.Disk, facts.DiskBefore = twoSamples(slices.Clone(b.disks))
 	tellFiles(&facts, b.files)
@@ -48,15 +52,15 @@ func (b *board) facts(now time.Time) protocol.Facts {
 // doors should have learned of its successor: several node timeouts.
 const closedTooLong = time.Minute
 
-// explain is the verdict's message, with the remedy when a server that was
-// started behind closed doors waits in vain for its successor.
-func explain(verdict guard.Verdict, seen probe.Seen, now time.Time) string {
+// waitsInVain says, with the remedy, that a server which was started behind
+// closed doors still waits for its successor; nothing when it does not.
+func waitsInVain(verdict guard.Verdict, seen probe.Seen, now time.Time) string {
 	closed := now.Sub(seen.UpAt)
 	if seen.Phase != probe.Up || !seen.Replaced || closed < closedTooLong {
-		return verdict.Message
+		return ""
 	}
-	return fmt.Sprintf("%s; the server has not learned of it for %s and admits nobody until it does: %s",
-		verdict.Message, closed.Round(time.Minute), verdict.Remedy)
+	return fmt.Sprintf("; it has not learned of its successor for %s and admits nobody until it does: %s",
+		closed.Truncate(time.Minute), verdict.Remedy)
 }
 
 // tellFiles fills in what the volume says.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"valkey.io/valkey-operator/internal/agent/guard"
+	"valkey.io/valkey-operator/internal/agent/probe"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/agent/volume"
 	"valkey.io/valkey-operator/internal/valkey"
@@ -83,6 +85,29 @@ func TestMayStand(t *testing.T) {
 			t.Parallel()
 			if got := mayStand(*test.view, test.waited); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWaitsInVain(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1800000000, 0)
+	tests := map[string]struct {
+		seen probe.Seen
+		want string
+	}{
+		"for a moment":            {probe.Seen{Phase: probe.Up, Replaced: true, UpAt: now.Add(-closedTooLong + 1)}, ""},
+		"for minutes":             {probe.Seen{Phase: probe.Up, Replaced: true, UpAt: now.Add(-150 * time.Second)}, "; it has not learned of its successor for 2m0s and admits nobody until it does: bring node 1 back"},
+		"it has learned of it":    {probe.Seen{Phase: probe.Up, UpAt: now.Add(-time.Hour)}, ""},
+		"it is being stopped":     {probe.Seen{Phase: probe.Stopping, Replaced: true, UpAt: now.Add(-time.Hour)}, ""},
+		"it was not even started": {probe.Seen{Phase: probe.Held, Replaced: true}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := waitsInVain(guard.Verdict{Remedy: "bring node 1 back"}, test.seen, now); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

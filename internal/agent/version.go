@@ -23,7 +23,7 @@ func (v version) atLeast(major, minor int) bool {
 func (c Config) serverVersion(ctx context.Context) version {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
-	command := exec.CommandContext(ctx, c.Program, "--version")
+	command := exec.CommandContext(ctx, c.Program, "--version") //nolint:gosec // the program that is started anyway
 	command.WaitDelay = time.Second
 	text, err := command.Output()
 	if err != nil {

@@ -31,11 +31,8 @@ const ballastFile = "ballast"
 
 // Ballast is the size of the ballast that is in place, in bytes; 0: none.
 func Ballast(data string) int64 {
-	info, err := os.Stat(ownFile(data, ballastFile))
-	if err != nil {
-		return 0
-	}
-	return info.Size()
+	size, _ := fileSize(ownFile(data, ballastFile))
+	return size
 }
 
 // AddBallast makes the ballast larger by at most step bytes, up to size, of

@@ -1,6 +1,7 @@
 // Package volume knows the files of one member's data volume: the lock that
 // keeps a second server away, the marker that says whose data it is, the node
-// table, and whether any key is in the files.
+// table, whether any key is in the files, and the ballast that keeps space for
+// a server's last words.
 //
 // It changes nothing that a server wrote, except left-overs of saves that were
 // cut short, and those only for the holder of the lock. It starts no process

@@ -23,9 +23,14 @@ func LogEnd(data string) (file string, size int64, known bool) {
 		return "", 0, false
 	}
 	file = increments[len(increments)-1].Name
-	info, err := os.Stat(filepath.Join(data, LogDirectory, file))
+	size, known = fileSize(filepath.Join(data, LogDirectory, file))
+	return file, size, known
+}
+
+func fileSize(path string) (size int64, known bool) {
+	info, err := os.Stat(path) //nolint:gosec // manifests with directories in their names are refused
 	if err != nil {
-		return "", 0, false
+		return 0, false
 	}
-	return file, info.Size(), true
+	return info.Size(), true
 }
