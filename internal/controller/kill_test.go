@@ -134,6 +134,46 @@ func TestKilledWhileGrowing(t *testing.T) {
 	})
 }
 
+// The driver cannot give the size, so that one volume asks for it in vain; the
+// user asks for less, and then all volumes have that.
+func TestKilledWhileAnInfeasibleGrowthIsLowered(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	before := w.picture()
+	w.most, w.instead = resource.MustParse("5Gi"), "3Gi"
+	w.resize("10Ti")
+	surviveKills(t, w, func(t *testing.T, end picture) {
+		t.Helper()
+		sameMembers(t, before, end)
+		for node, m := range end.Members {
+			if m.Size != "3Gi" || m.Capacity != "3Gi" {
+				t.Errorf("node %s has %s and asks for %s", node, m.Capacity, m.Size)
+			}
+		}
+	})
+}
+
+// The user takes the growth back in full: the one volume that asked for it cannot
+// go back to just what it had, and the others were never touched.
+func TestKilledWhileAnInfeasibleGrowthIsTakenBack(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	before := w.picture()
+	w.most, w.instead = resource.MustParse("5Gi"), "1Gi"
+	w.resize("10Ti")
+	surviveKills(t, w, func(t *testing.T, end picture) {
+		t.Helper()
+		sameMembers(t, before, end)
+		sizes := map[string]int{}
+		for _, m := range end.Members {
+			sizes[m.Size+" of "+m.Capacity]++
+		}
+		if diff := cmp.Diff(map[string]int{"1Gi of 1Gi": 5, "2Gi of 2Gi": 1}, sizes); diff != "" {
+			t.Errorf("sizes (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestKilledWhileReplacingAnEphemeralPrimary(t *testing.T) {
 	t.Parallel()
 	w := formed(t, false)

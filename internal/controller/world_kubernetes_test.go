@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/valkey/valkeytest"
@@ -22,7 +24,7 @@ import (
 // tick lets the world do what it has to do, once. It says whether anything moved.
 func (w *world) tick() bool {
 	moved := false
-	for _, step := range []func() bool{w.makePods, w.bindClaims, w.startPods, w.growClaims, w.judgeReadiness} {
+	for _, step := range []func() bool{w.makePods, w.bindClaims, w.startPods, w.growClaims, w.judgeReadiness, w.changeMind} {
 		moved = step() || moved
 	}
 	w.servers.Step()
@@ -149,6 +151,29 @@ func (w *world) growClaims() bool {
 	return grown
 }
 
+// infeasible says whether the driver can never give what it was asked for last.
+func infeasible(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimControllerResizeInfeasible
+}
+
+// answer writes what became of the size that a claim asks for now.
+func answer(claim *corev1.PersistentVolumeClaim, status corev1.ClaimResourceStatus) {
+	claim.Status.AllocatedResources = claim.Spec.Resources.Requests.DeepCopy()
+	claim.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: status}
+}
+
+// changeMind has the user ask for another size, once told that the one asked for
+// cannot be had.
+func (w *world) changeMind() bool {
+	told := meta.FindStatusCondition(w.cluster().Status.Conditions, v1alpha1.ConditionStorageReady)
+	if w.instead == "" || told == nil || told.Reason != v1alpha1.ReasonExpansionInfeasible {
+		return false
+	}
+	w.resize(w.instead)
+	w.instead = ""
+	return true
+}
+
 // growClaim does the next step of a claim's growth. The driver refuses a volume in
 // use, if it is such a one; the kubelet needs a pod, which uses it.
 func (w *world) growClaim(claim *corev1.PersistentVolumeClaim, used bool) {
@@ -161,9 +186,17 @@ func (w *world) growClaim(claim *corev1.PersistentVolumeClaim, used bool) {
 	}
 	switch {
 	case pending && used:
-		claim.Status.Conditions = nil
+		claim.Status.Conditions, claim.Status.AllocatedResourceStatuses = nil, nil
 		claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
 	case pending:
+	case !w.most.IsZero() && claim.Spec.Resources.Requests.Storage().Cmp(w.most) > 0:
+		if !infeasible(claim) {
+			is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = OutOfRange desc = too large")
+			answer(claim, corev1.PersistentVolumeClaimControllerResizeInfeasible)
+		}
+	case infeasible(claim):
+		claim.Status.Conditions = nil
+		answer(claim, corev1.PersistentVolumeClaimControllerResizeInProgress)
 	case w.offline && used && len(conditions) == 0:
 		is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = FailedPrecondition desc = the volume is in use")
 	case w.offline && used:

@@ -62,6 +62,10 @@ type world struct {
 	nodesFirst bool
 	// offline says that the driver grows no volume that a pod uses.
 	offline bool
+	// most is the largest size that the driver can give; zero for any.
+	most resource.Quantity
+	// instead is the size that the user asks for when told that another is infeasible.
+	instead string
 	// filled are the bytes that each volume of a shard is filled with; agents tell
 	// nothing of the others.
 	filled map[int]int64
@@ -101,7 +105,7 @@ func (w *world) fork(t *testing.T) *world {
 	t.Helper()
 	fork := &world{
 		t: t, api: w.api.fork(), servers: w.servers.Clone(), volumes: maps.Clone(w.volumes), live: maps.Clone(w.live),
-		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes), offline: w.offline, filled: maps.Clone(w.filled),
+		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes), offline: w.offline, most: w.most, instead: w.instead, filled: maps.Clone(w.filled),
 	}
 	fork.startOperator()
 	return fork
@@ -212,14 +216,16 @@ func (w *world) settle() {
 	w.t.Fatalf("not settled after %d rounds: %s %s: %s\nlast writes: %q", mostRounds, status.State, status.Reason, status.Message, w.tap.last(20))
 }
 
-// checkClaims fails the test when a claim asks for less than before.
+// checkClaims fails the test when a claim asks for less than before, unless that is
+// infeasible, and whenever it asks for less than it has.
 func (w *world) checkClaims() {
 	w.t.Helper()
 	for _, object := range w.list(&corev1.PersistentVolumeClaimList{}) {
 		claim, _ := object.(*corev1.PersistentVolumeClaim)
 		asked := claim.Spec.Resources.Requests.Storage()
-		if before, known := w.sizes[claim.Name]; known && asked.Cmp(before) < 0 || asked.IsZero() {
-			w.t.Errorf("claim %s asks for %s, and asked for %s before", claim.Name, asked, before.String())
+		before, known := w.sizes[claim.Name]
+		if known && asked.Cmp(before) < 0 && !infeasible(claim) || asked.IsZero() || asked.Cmp(*claim.Status.Capacity.Storage()) < 0 {
+			w.t.Errorf("claim %s of %s asks for %s, and asked for %s before", claim.Name, claim.Status.Capacity.Storage(), asked, before.String())
 		}
 		w.sizes[claim.Name] = *asked
 	}
