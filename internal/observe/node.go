@@ -121,7 +121,7 @@ func (o NodeObserver) readClaim(ctx context.Context, node *v1alpha1.ValkeyNode, 
 // readClass sees the claim's class. Whatever stands in the way makes it
 // unknown and stops nothing: admission knows the class too.
 func (o NodeObserver) readClass(ctx context.Context, _ *v1alpha1.ValkeyNode, seen *state.Node) error {
-	seen.Class = state.Unknown[state.Class]("there is no claim")
+	seen.Class = state.Unknown[state.Class]("the claim names no class")
 	if seen.Claim != nil {
 		seen.Class = readClass(ctx, o.Reader, o.ReadClasses, seen.Claim.ClassName)
 	}
