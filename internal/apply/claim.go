@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,7 +55,7 @@ func (a Applier) tryExpandClaim(ctx context.Context, act plan.TryExpandClaim) er
 	switch {
 	case apierrors.IsBadRequest(err):
 		return nil
-	case apierrors.IsForbidden(err) && !errors.As(err, &known):
+	case apierrors.IsForbidden(err) && !errors.As(err, &known) && strings.Contains(err.Error(), "cannot patch resource"):
 		return &plan.Refusal{
 			Reason: v1alpha1.ReasonExpansionRefused, Err: err,
 			Message: fmt.Sprintf("the operator may not expand claim %s; grant it the verb patch on persistentvolumeclaims (the API server said: %s)", act.Claim, err.Error()),
