@@ -17,7 +17,7 @@ import (
 )
 
 // everysec is the fsync that a server with a full disk lives on with.
-const everysec = "appendfsync everysec\nreplica-ignore-disk-write-errors yes\nrepl-diskless-load on-empty-db\n"
+const everysec = "appendfsync everysec\n"
 
 // small is a fleet of one shard whose members have small volumes of their own.
 func small(t *testing.T, program string, nodes int) *fleet {
@@ -144,6 +144,28 @@ func atoi(text string) int {
 func (m *member) writeFailed() bool {
 	facts := m.facts()
 	return facts.Files != nil && facts.Files.WriteFailed
+}
+
+// A server that is stopped on a full disk ends, and has all that it acknowledged
+// in its files: the ballast was for that.
+func TestAStopOnAFullDiskLosesNothing(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := small(t, program, 1)
+		m := f.members[0]
+		l := m.load(t)
+		until(t, "writes are accepted", func() bool { return l.accepted.Load() > 100 })
+		empty := m.fill(t)
+		until(t, "writes are refused", func() bool { return l.refused.Load() > 0 })
+		until(t, "the ballast is released", func() bool { return m.ballast() == 0 })
+		l.stop()
+		must(t, m.stopQuietly(t))
+		empty()
+		m.start(t)
+		f.allReady(t)
+		if keys, _ := m.keys(); keys != fmt.Sprint(l.accepted.Load()) {
+			t.Errorf("%s keys after a restart, want the %d accepted", keys, l.accepted.Load())
+		}
+	})
 }
 
 // A start on a full disk has the ballast for it, and so has the next one.

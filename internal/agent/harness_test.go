@@ -38,6 +38,8 @@ cluster-node-timeout 2000
 cluster-require-full-coverage no
 cluster-allow-replica-migration no
 repl-diskless-sync-delay 0
+replica-ignore-disk-write-errors yes
+repl-diskless-load on-empty-db
 `
 )
 
