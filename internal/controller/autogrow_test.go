@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -18,11 +19,11 @@ import (
 )
 
 // tellDisk has an agent tell twice how full its volume is, if it is filled.
-func (w *world) tellDisk(facts *protocol.Facts) {
+func (w *world) tellDisk(ctx context.Context, facts *protocol.Facts) {
 	used, filled := w.filled[facts.Shard]
 	claim := &corev1.PersistentVolumeClaim{}
 	key := client.ObjectKey{Namespace: namespace, Name: name.Claim(name.Node(clusterName, facts.Shard, facts.Node))}
-	if !filled || w.api.Get(w.t.Context(), key, claim) != nil {
+	if !filled || w.api.Get(ctx, key, claim) != nil {
 		return
 	}
 	total := claim.Status.Capacity.Storage().Value()

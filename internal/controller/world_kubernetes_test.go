@@ -296,7 +296,7 @@ func nodeOfPod(pod *corev1.Pod) string {
 var errNobody = errors.New("nobody listens there")
 
 // ask is what the agent at an address says.
-func (w *world) ask(_ context.Context, address string) (protocol.Facts, error) {
+func (w *world) ask(ctx context.Context, address string) (protocol.Facts, error) {
 	at, lives := w.live[address]
 	if !lives {
 		return protocol.Facts{}, errNobody
@@ -307,7 +307,7 @@ func (w *world) ask(_ context.Context, address string) (protocol.Facts, error) {
 		NodeID: string(myself.ID), Role: protocol.RolePrimary, ConfigEpoch: myself.ConfigEpoch,
 		Server: protocol.ServerRunning, Decision: protocol.DecisionStart,
 	}
-	w.tellDisk(&facts)
+	w.tellDisk(ctx, &facts)
 	if myself.Flags.Replica {
 		facts.Role = protocol.RoleReplica
 	}

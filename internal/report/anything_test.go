@@ -209,7 +209,11 @@ func anyDisk(t *rapid.T, ago time.Duration) *protocol.Disk {
 
 func anyAutoExpansion(t *rapid.T) *v1alpha1.AutoExpansion {
 	return rapid.SampledFrom([]*v1alpha1.AutoExpansion{
-		nil, {}, {Mode: v1alpha1.AutoExpansionAuto}, {Mode: v1alpha1.AutoExpansionAuto, MaxSize: new(anySize(t)), ThresholdPercent: 50},
-		{Mode: v1alpha1.AutoExpansionRecommend}, {Mode: v1alpha1.AutoExpansionRecommend, MaxSize: new(anySize(t)), Increment: "1Gi"},
+		nil,
+		{},
+		{Mode: v1alpha1.AutoExpansionAuto},
+		{Mode: v1alpha1.AutoExpansionAuto, MaxSize: new(anySize(t)), ThresholdPercent: 50},
+		{Mode: v1alpha1.AutoExpansionRecommend},
+		{Mode: v1alpha1.AutoExpansionRecommend, MaxSize: new(anySize(t)), Increment: "1Gi"},
 	}).Draw(t, "auto")
 }

@@ -1,17 +1,13 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -240,145 +236,6 @@ func TestRecommendedSize(t *testing.T) {
 	}
 }
 
-func TestFullDisksAreTold(t *testing.T) {
-	t.Parallel()
-	for what, row := range map[string]struct {
-		edit func(*cluster.Input)
-		want map[string]string
-		says string
-	}{
-		"with automatic growth": {func(in *cluster.Input) { stuck(in, 0) }, map[string]string{"AutoExpansion": "True Expanding"}, "the volumes of shard 0 grow to 13Gi"},
-		"at the largest size": {func(in *cluster.Input) {
-			in.Spec.Storage.AutoExpansion.MaxSize = new(size("10Gi"))
-			stuck(in, 0)
-		}, map[string]string{"AutoExpansion": "False AtMaximum"}, "maxSize 10Gi is reached"},
-		"without it": {
-			func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); stuck(in, 0) },
-			map[string]string{"AutoExpansion": "False Disabled"}, "raise spec.storage.size, which needs no restart, or free space",
-		},
-		"while it grows by hand": {
-			func(in *cluster.Input) {
-				mode(in, v1alpha1.AutoExpansionOff)
-				stuck(in, 0)
-				in.Spec.Storage.Size = new(size("20Gi"))
-			},
-			map[string]string{"AutoExpansion": "False Disabled", "Progressing": "True VolumeExpanding"}, "VolumeExpanding: growing from 10Gi to 20Gi",
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			in := automaticCluster()
-			row.edit(&in)
-			want := map[string]string{"state": "Degraded DiskFull", "StorageReady": "False DiskFull", "Degraded": "True DiskFull"}
-			for condition, value := range row.want {
-				want[condition] = value
-			}
-			status := Cluster(in, verdicts(nil), nil)
-			got := told(status)
-			for condition, value := range want {
-				if got[condition] != value {
-					t.Errorf("%s is %s, want %s", condition, got[condition], value)
-				}
-			}
-			said := condition(status, v1alpha1.ConditionStorageReady).Message
-			if !strings.HasPrefix(said, "no space is left on volume valkey-prod-0-0-data of node prod-0-0, whose server writes nothing; ") || !strings.Contains(said, row.says) {
-				t.Errorf("it says %q", said)
-			}
-			// An answer that is missed does not make room.
-			in.State.Status = status
-			in.State.Members[0].Agent.Known = false
-			if got := told(Cluster(in, verdicts(nil), nil))["StorageReady"]; row.want["Progressing"] == "" && got != "False DiskFull" {
-				t.Errorf("after a missed answer it is %s", got)
-			}
-		})
-	}
-}
-
-func TestUseEvents(t *testing.T) {
-	t.Parallel()
-	for what, row := range map[string]struct {
-		before, after func(*cluster.Input)
-		want          []string
-	}{
-		"nothing":                    {after: func(in *cluster.Input) { fill(in, 0, 60) }},
-		"a volume fills up, not yet": {after: func(in *cluster.Input) { fill(in, 0, 79) }},
-		"a volume fills up": {after: func(in *cluster.Input) { fill(in, 0, 85) }, want: []string{
-			"DiskPressure: volume valkey-prod-0-0-data is 80% full or more",
-			"VolumeExpanding: by itself: volume valkey-prod-0-0-data is 80% full or more: the volumes of shard 0 grow to 12Gi",
-		}},
-		"a volume fills up, and nothing grows by itself": {
-			before: func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff) },
-			after:  func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); fill(in, 0, 85) },
-			want:   []string{"DiskPressure: volume valkey-prod-0-0-data is 80% full or more"},
-		},
-		"a full volume fills up more": {
-			before: func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); fill(in, 0, 85) },
-			after:  func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); fill(in, 0, 93) },
-		},
-		"a full volume empties a little and fills up again": {
-			before: func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); fill(in, 0, 80) },
-			after:  func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); fill(in, 0, 79) },
-		},
-		"both fill up at once": {
-			before: func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff) },
-			after:  func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); fill(in, 0, 85); fill(in, 1, 85) },
-			want:   []string{"DiskPressure: volume valkey-prod-0-0-data is 80% full or more, volume valkey-prod-0-1-data is 80% full or more"},
-		},
-		"a server cannot write any more": {
-			before: func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); fill(in, 0, 99) },
-			after:  func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff); stuck(in, 0) },
-			want:   []string{"DiskFull: no space is left on volume valkey-prod-0-0-data of node prod-0-0, whose server writes nothing; raise spec.storage.size, which needs no restart, or free space"},
-		},
-		"a larger size is recommended": {
-			before: func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionRecommend); fill(in, 0, 82) },
-			after: func(in *cluster.Input) {
-				mode(in, v1alpha1.AutoExpansionRecommend)
-				fill(in, 0, 98)
-			},
-			want: []string{"VolumeExpansionRecommended: volume valkey-prod-0-0-data is 80% full or more; set spec.storage.size to 13Gi"},
-		},
-		"a volume fills up at the largest size": {
-			before: func(in *cluster.Input) { in.Spec.Storage.AutoExpansion.MaxSize = new(size("10Gi")); fill(in, 0, 79) },
-			after:  func(in *cluster.Input) { in.Spec.Storage.AutoExpansion.MaxSize = new(size("10Gi")); fill(in, 0, 80) },
-			want: []string{
-				"DiskPressure: volume valkey-prod-0-0-data is 80% full or more",
-				"AtMaximum: volume valkey-prod-0-0-data is 80% full or more, and spec.storage.autoExpansion.maxSize 10Gi is reached; raise it, or free space",
-			},
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			in := automaticCluster()
-			if row.before != nil {
-				row.before(&in)
-			}
-			prev := Cluster(in, verdicts(nil), nil)
-			in = automaticCluster()
-			in.State.Status = prev
-			row.after(&in)
-			next := Cluster(in, verdicts(nil), nil)
-			if diff := cmp.Diff(row.want, lines(ClusterEvents(prev, next))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			in.State.Status, in.State.Now = next, in.State.Now.Add(time.Second)
-			if again := lines(ClusterEvents(next, Cluster(in, verdicts(nil), nil))); len(again) != 0 && !slices.ContainsFunc(again, isGrowth) {
-				t.Errorf("told again: %q", again)
-			}
-		})
-	}
-}
-
-// isGrowth is the event of the growth that follows a decision.
-func isGrowth(line string) bool { return strings.HasPrefix(line, v1alpha1.ReasonVolumeExpanding) }
-
-func lines(events []Event) []string {
-	var out []string
-	for _, event := range events {
-		out = append(out, fmt.Sprintf("%s: %s", event.Reason, event.Message))
-	}
-	return out
-}
-
 func TestAllConfigurationWarningsAreTold(t *testing.T) {
 	t.Parallel()
 	in := automaticCluster()
@@ -392,94 +249,5 @@ func TestAllConfigurationWarningsAreTold(t *testing.T) {
 		if !strings.Contains(warning.Message, part) {
 			t.Errorf("%q is not in %q", part, warning.Message)
 		}
-	}
-}
-
-// A disk that fills at any rate that leaves time to act never becomes full, no
-// size goes beyond the largest, and no two growths come within a cooldown but
-// for one in an emergency.
-func TestADiskThatFillsGrowsInTime(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		sim := fillingDisk{
-			in:      automaticCluster(),
-			used:    float64(rapid.Int64Range(1, 79).Draw(t, "percent")) * (10 << 30) / 100,
-			hourly:  float64(rapid.Int64Range(0, 5<<30).Draw(t, "hourly")),
-			latency: time.Duration(rapid.IntRange(1, 300).Draw(t, "latency")) * time.Second,
-		}
-		auto := sim.in.Spec.Storage.AutoExpansion
-		auto.MaxSize, auto.Increment = new(size("100Ti")), rapid.SampledFrom([]string{"1%", "20%", "1Gi", "100%"}).Draw(t, "increment")
-		auto.Cooldown.Duration = time.Duration(rapid.IntRange(1, 12).Draw(t, "cooldown")) * time.Hour
-		for range 30 * 12 {
-			sim.pass(t)
-		}
-		for i := range sim.grown {
-			if i >= 2 && sim.grown[i].Sub(sim.grown[i-2]) < auto.Cooldown.Duration {
-				t.Errorf("three growths within a cooldown of %s: %v", auto.Cooldown.Duration, sim.grown[i-2:i+1])
-			}
-		}
-	})
-}
-
-// fillingDisk is a shard whose two volumes fill up alike.
-type fillingDisk struct {
-	in           cluster.Input
-	used, hourly float64
-	latency      time.Duration // from a decision until the volumes have grown
-	grown        []time.Time
-}
-
-const simulatedStep = 5 * time.Minute
-
-func (s *fillingDisk) pass(t *rapid.T) {
-	s.in.State.Now = s.in.State.Now.Add(simulatedStep)
-	s.used += s.hourly * simulatedStep.Hours()
-	effective := cluster.EffectiveSize(s.in, 0)
-	for i := range s.in.State.Members {
-		member := &s.in.State.Members[i]
-		if effective.Cmp(member.Claim.Capacity) > 0 && s.in.State.Now.Sub(s.grown[len(s.grown)-1]) >= s.latency {
-			enlarge(&s.in, i, effective.String())
-			member.Record.Status.Storage.LastExpansionTime = new(metav1.NewTime(s.in.State.Now))
-		}
-		total := member.Claim.Capacity.Value()
-		if s.used >= float64(total) {
-			t.Fatalf("%.0f of %d bytes are used after %d growths: %s", s.used, total, len(s.grown), condition(s.in.State.Status, v1alpha1.ConditionAutoExpansion).Message)
-		}
-		tell(&s.in, i, total, int64(s.used), &protocol.Files{GrowthBytes: int64(min(s.hourly, s.used))})
-	}
-	before := targetIn(s.in.State.Status)
-	s.in.State.Status = Cluster(s.in, verdicts(nil), nil)
-	if after := targetIn(s.in.State.Status); after.Cmp(before) != 0 {
-		if after.Cmp(before) < 0 {
-			t.Fatalf("the target went from %s to %s", before.String(), after.String())
-		}
-		s.grown = append(s.grown, s.in.State.Now)
-	}
-}
-
-func targetIn(status v1alpha1.ValkeyClusterStatus) resource.Quantity {
-	if status.Storage == nil || len(status.Storage.Shards) == 0 {
-		return resource.Quantity{}
-	}
-	return *status.Storage.Shards[0].AutoTarget
-}
-
-// A cluster that is too large for a line a volume has lines for what is full.
-func TestFullVolumesOfALargeClusterAreListed(t *testing.T) {
-	t.Parallel()
-	in := automaticCluster()
-	mode(&in, v1alpha1.AutoExpansionOff)
-	for node := 2; node < 150; node++ {
-		member := in.State.Members[1]
-		member.Name, member.Node = fmt.Sprintf("prod-0-%d", node), node
-		in.State.Members = append(in.State.Members, member)
-	}
-	fill(&in, 0, 85)
-	status := Cluster(in, verdicts(nil), nil)
-	if listed := status.Storage.Volumes; len(listed) != 1 || listed[0].Node != "prod-0-0" || listed[0].Reason != v1alpha1.EventDiskPressure {
-		t.Errorf("listed are %+v", listed)
-	}
-	if meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionStorageReady) {
-		t.Error("a nearly full volume is no trouble with storage yet")
 	}
 }

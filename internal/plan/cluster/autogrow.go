@@ -58,6 +58,9 @@ func autoGrow(in Input, settings growthSettings, shard int) ShardGrowth {
 	if told, is := stillTold(in, settings, shard); is {
 		return told
 	}
+	if pressed.unknown != "" && justGrown(in, shard) {
+		return ShardGrowth{Reason: v1alpha1.ReasonAutoExpanding, Note: fmt.Sprintf("the volumes of shard %d have grown, and their agents look twice at what they have now", shard)}
+	}
 	if pressed.unknown != "" {
 		return ShardGrowth{Reason: v1alpha1.ReasonAutoNoUsageData, Note: pressed.unknown}
 	}
@@ -167,9 +170,18 @@ func (in Input) ofShard(shard int) []state.Member {
 	return members
 }
 
-// coolUntil is when the cooldown of a shard ends: it counts from the last growth
-// of any of its volumes, whoever asked for it.
+// coolUntil is when the cooldown of a shard ends; zero if it never grew.
 func coolUntil(in Input, settings growthSettings, shard int) time.Time {
+	last := lastGrowth(in, shard)
+	if last.IsZero() {
+		return last
+	}
+	return last.Add(settings.cooldown)
+}
+
+// lastGrowth is when any of a shard's volumes grew last, whoever asked for it, or
+// was last told to grow by itself.
+func lastGrowth(in Input, shard int) time.Time {
 	var last time.Time
 	if at := Remembered(in, shard).GrownAt; at != nil {
 		last = at.Time
@@ -182,10 +194,16 @@ func coolUntil(in Input, settings growthSettings, shard int) time.Time {
 			last = at.Time
 		}
 	}
-	if last.IsZero() {
-		return last
+	return last
+}
+
+// justGrown says whether a growth has ended so lately that an agent's two looks
+// may lie before and after it, or not been told to have ended yet.
+func justGrown(in Input, shard int) bool {
+	if storage := in.State.Status.Storage; storage != nil && storage.ExpandingSince != nil {
+		return true
 	}
-	return last.Add(settings.cooldown)
+	return in.State.Now.Sub(lastGrowth(in, shard)) < oldestSample
 }
 
 // CoolingDown says whether a shard grew, or was told to, within the cooldown.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 
 	"valkey.io/valkey-operator/internal/state"
 )
@@ -29,28 +30,31 @@ func pressureOf(in Input, settings growthSettings, shard int) pressure {
 	worst := -1.0
 	for _, member := range in.ofShard(shard) {
 		seen, symptom := useOf(in, member), outOfSpace(in, member)
-		if !seen.Known && !symptom && found.unknown == "" {
-			found.unknown = fmt.Sprintf("how full %s is, is not known: %s", volumeName(member), seen.Why)
+		if !symptom && !seen.Known {
+			if found.unknown == "" {
+				found.unknown = fmt.Sprintf("how full %s is, is not known: %s", volumeName(member), seen.Why)
+			}
+			continue
 		}
-		emergency := symptom || seen.Known && seen.Value.percent >= settings.emergency
-		if !symptom && (!seen.Known || seen.Value.peak < settings.threshold-settings.eased) {
+		if !symptom && seen.Value.peak < settings.threshold-settings.eased {
 			continue
 		}
 		found.members = append(found.members, pressedMember{member, seen})
-		found.emergency = found.emergency || emergency
-		rank := seen.Value.peak
-		if symptom {
-			rank += outranks
-		}
-		if rank > worst {
+		found.emergency = found.emergency || symptom || seen.Value.percent >= settings.emergency
+		if rank := rankOf(seen, symptom); rank > worst {
 			worst, found.worst, found.how = rank, volumeName(member), complaint(settings, seen, symptom)
 		}
 	}
 	return found
 }
 
-// outranks puts a server's own complaint before any percentage.
-const outranks = 1e6
+// rankOf orders full volumes: a server's own complaint comes before any percentage.
+func rankOf(seen state.Fact[use], symptom bool) float64 {
+	if symptom {
+		return math.Inf(1)
+	}
+	return seen.Value.peak
+}
 
 func complaint(settings growthSettings, seen state.Fact[use], symptom bool) string {
 	switch {

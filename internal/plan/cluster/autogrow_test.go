@@ -4,95 +4,15 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/state"
 )
-
-func sizeOf(text string) *resource.Quantity { return new(resource.MustParse(text)) }
-
-func at(when time.Time) *metav1.Time { return new(metav1.NewTime(when)) }
-
-// automatic is a cluster of one shard of two members, 10Gi each, whose volumes
-// may grow to 100Gi and are half full.
-func automatic() Input {
-	spec := persistent(1, 1)
-	spec.Storage.AutoExpansion = &v1alpha1.AutoExpansion{
-		Mode: v1alpha1.AutoExpansionAuto, MaxSize: sizeOf("100Gi"), ThresholdPercent: 80, EmergencyPercent: 95,
-		Increment: "20%", Cooldown: metav1.Duration{Duration: 6 * time.Hour},
-	}
-	b := formedBench(spec, 1)
-	in := b.input()
-	in.State.Status.Storage = &v1alpha1.StorageStatus{}
-	for i := range in.State.Members {
-		fill(&in, i, 50)
-	}
-	return in
-}
-
-// fill has a member's agent tell twice that its volume is full to a percentage.
-func fill(in *Input, member int, percent int64) {
-	facts := &in.State.Members[member].Agent.Value
-	total := in.State.Members[member].Claim.Capacity.Value()
-	disk := protocol.Disk{
-		TotalBytes: total, AvailableBytes: total / 100 * (100 - percent),
-		TotalInodes: 1000, FreeInodes: 990, SampledAt: in.State.Now.Add(-time.Second),
-	}
-	before := disk
-	before.SampledAt = disk.SampledAt.Add(-protocol.SampleInterval)
-	facts.Disk, facts.DiskBefore = &disk, &before
-	if facts.Files == nil {
-		facts.Files = &protocol.Files{Log: true, UsedMemoryBytes: total}
-	}
-}
-
-// looks lets a test change what both looks of a member's agent told.
-func looks(in *Input, member int, change func(*protocol.Disk)) {
-	change(in.State.Members[member].Agent.Value.Disk)
-	change(in.State.Members[member].Agent.Value.DiskBefore)
-}
-
-func filesOf(in *Input, member int) *protocol.Files {
-	return in.State.Members[member].Agent.Value.Files
-}
-
-func auto(in *Input) *v1alpha1.AutoExpansion { return in.Spec.Storage.AutoExpansion }
-
-// remember has the status say something about shard 0.
-func remember(in *Input, target string, ago time.Duration, emergency bool) {
-	in.State.Status.Storage.Shards = []v1alpha1.ShardStorageStatus{{AutoTarget: sizeOf(target), GrownAt: at(noon.Add(-ago)), Emergency: emergency}}
-}
-
-func resized(in *Input, member int, size string) {
-	in.State.Members[member].Claim.Capacity = resource.MustParse(size)
-}
-
-func grewAgo(in *Input, member int, ago time.Duration) {
-	in.State.Members[member].Record.Status.Storage = &v1alpha1.NodeStorageStatus{LastExpansionTime: at(noon.Add(-ago))}
-}
-
-// inShort is a growth in a line: reason, target, emergency, logs to shorten.
-func inShort(growth ShardGrowth) string {
-	words := []string{growth.Reason}
-	if growth.Target != nil {
-		words = append(words, growth.Target.String())
-	}
-	if growth.Emergency {
-		words = append(words, "emergency")
-	}
-	for _, member := range growth.shorten {
-		words = append(words, "shorten "+member.Name)
-	}
-	return strings.Join(words, " ")
-}
 
 func TestAutoGrowth(t *testing.T) {
 	t.Parallel()
@@ -117,6 +37,10 @@ func TestAutoGrowth(t *testing.T) {
 				in.State.Members[0].Agent.Value.Disk = nil
 				filesOf(in, 0).WriteFailed = true
 			}, "Expanding 12Gi"},
+			"the server could not write an hour ago, and nobody knows how full it is": {func(in *Input) {
+				in.State.Members[0].Agent.Value.Disk, in.State.Members[0].Agent.Value.AgeMillis = nil, time.Hour.Milliseconds()
+				filesOf(in, 0).WriteFailed = true
+			}, "NoUsageData"},
 			"the server cannot write on a full disk": {func(in *Input) { fill(in, 0, 100); filesOf(in, 0).WriteFailed = true }, "Expanding 13Gi"},
 			"the last rewrite failed for lack of room": {func(in *Input) {
 				fill(in, 0, 60)
@@ -226,7 +150,19 @@ func TestAutoGrowth(t *testing.T) {
 			"it grew by itself seven hours ago":     {func(in *Input) { grown(in, "12Gi"); remember(in, "12Gi", 7*time.Hour, false); fill(in, 0, 85) }, "Expanding 15Gi"},
 			"the user made it grow an hour ago":     {func(in *Input) { grewAgo(in, 1, time.Hour); fill(in, 0, 85) }, "Cooldown"},
 			"the user made it grow seven hours ago": {func(in *Input) { grewAgo(in, 1, 7*time.Hour); fill(in, 0, 85) }, "Expanding 12Gi"},
-			"no cooldown":                           {func(in *Input) { auto(in).Cooldown = metav1.Duration{}; grewAgo(in, 1, time.Second); fill(in, 0, 85) }, "Expanding 12Gi"},
+			"it has grown, and the older look is from before": {func(in *Input) {
+				grown(in, "12Gi")
+				remember(in, "12Gi", time.Minute, false)
+				grewAgo(in, 0, time.Second)
+				in.State.Members[0].Agent.Value.DiskBefore.TotalBytes = 10 << 30
+			}, "Expanding"},
+			"it has grown, which nobody has told yet": {func(in *Input) {
+				grown(in, "12Gi")
+				remember(in, "12Gi", time.Minute, false)
+				in.State.Status.Storage.ExpandingSince = at(noon.Add(-time.Minute))
+				in.State.Members[0].Agent.Value.DiskBefore.TotalBytes = 10 << 30
+			}, "Expanding"},
+			"no cooldown": {func(in *Input) { auto(in).Cooldown = metav1.Duration{}; grewAgo(in, 1, time.Second); fill(in, 0, 85) }, "Expanding 12Gi"},
 			"a negative cooldown is the default": {func(in *Input) {
 				auto(in).Cooldown = metav1.Duration{Duration: -time.Hour}
 				grewAgo(in, 1, 5*time.Hour)
@@ -264,45 +200,33 @@ func TestAutoGrowth(t *testing.T) {
 			"a log of more than there is":    {func(in *Input) { longLogged(in, 0); filesOf(in, 0).LogBytes = math.MaxInt64 }, "Expanding 13Gi"},
 		},
 	} {
-		for what, row := range rows {
-			t.Run(group+"/"+what, func(t *testing.T) {
-				t.Parallel()
-				in := automatic()
-				row.edit(&in)
-				growths := AutoGrowth(in)
-				if len(growths) != 1 || inShort(growths[0]) != row.want {
-					t.Errorf("it is %q, want %q: %+v", inShort(growths[0]), row.want, growths)
-				}
-				if growths[0].Note == "" {
-					t.Error("it does not say why")
-				}
-				if again := AutoGrowth(in); !reflect.DeepEqual(growths, again) {
-					t.Errorf("asked again it says %+v", again)
-				}
-			})
-		}
+		t.Run(group, func(t *testing.T) {
+			t.Parallel()
+			for what, row := range rows {
+				t.Run(what, func(t *testing.T) {
+					t.Parallel()
+					in := automatic()
+					row.edit(&in)
+					decides(t, in, row.want)
+				})
+			}
+		})
 	}
 }
 
-func recommending(in *Input) { auto(in).Mode = v1alpha1.AutoExpansionRecommend }
-
-func ceiling(in *Input, size string, ago time.Duration) {
-	in.State.Status.Storage.Ceiling = &v1alpha1.StorageCeiling{Size: resource.MustParse(size), Since: *at(noon.Add(-ago))}
-}
-
-// grown has every volume a size, half full.
-func grown(in *Input, size string) {
-	for i := range in.State.Members {
-		resized(in, i, size)
-		fill(in, i, 50)
+// decides expects a growth, with a reason, and the same one when asked again.
+func decides(t *testing.T, in Input, want string) {
+	t.Helper()
+	growths := AutoGrowth(in)
+	if len(growths) != 1 || inShort(growths[0]) != want {
+		t.Fatalf("it is %+v, want %q", growths, want)
 	}
-}
-
-// longLogged fills a member's volume with a log of which a rewrite leaves little.
-func longLogged(in *Input, member int) {
-	const gi = 1 << 30
-	fill(in, member, 85)
-	*filesOf(in, member) = protocol.Files{Log: true, LogBytes: 7 * gi, LogBaseBytes: gi, NextBytes: gi, UsedMemoryBytes: 2 * gi}
+	if growths[0].Note == "" {
+		t.Error("it does not say why")
+	}
+	if again := AutoGrowth(in); !reflect.DeepEqual(growths, again) {
+		t.Errorf("asked again it says %+v", again)
+	}
 }
 
 func TestAutoGrowthIsOffUnlessItIsOn(t *testing.T) {
@@ -323,46 +247,6 @@ func TestAutoGrowthIsOffUnlessItIsOn(t *testing.T) {
 			edit(&in)
 			if growths := AutoGrowth(in); len(growths) != 0 {
 				t.Errorf("it decides %+v", growths)
-			}
-		})
-	}
-}
-
-// What a file system takes for itself is no reason not to believe it.
-func TestTheOverheadOfFileSystemsIsAccepted(t *testing.T) {
-	t.Parallel()
-	const mi = 1 << 20
-	for what, row := range map[string]struct {
-		capacity string
-		total    int64
-		believed bool
-	}{
-		"ext4 on 64Mi":                            {"64Mi", 54 * mi, true},
-		"ext4 on 64Mi, without the reserve":       {"64Mi", 51 * mi, true},
-		"ext4 on 128Mi":                           {"128Mi", 114 * mi, true},
-		"ext4 on 1Gi":                             {"1Gi", 973 * mi, true},
-		"xfs on 300Mi, its smallest":              {"300Mi", 236 * mi, true},
-		"xfs on 300Mi, without the reserve":       {"300Mi", 220 * mi, true},
-		"xfs on 1Gi":                              {"1Gi", 960 * mi, true},
-		"xfs on 1Ti":                              {"1Ti", 1048576*mi - 2048*mi, true},
-		"a device that was rounded up":            {"1Gi", 1100 * mi, true},
-		"ext4 on 64Mi whose volume is 128Mi":      {"128Mi", 54 * mi, false},
-		"xfs on 300Mi whose volume is 600Mi":      {"600Mi", 236 * mi, false},
-		"ext4 on 1Gi whose volume is 2Gi":         {"2Gi", 973 * mi, false},
-		"ext4 on 10Gi whose volume is 12Gi":       {"12Gi", 9980 * mi, false},
-		"a worker's disk of twice the size":       {"1Gi", 2048 * mi, false},
-		"the file system of a share of petabytes": {"1Gi", 1 << 50, false},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			in := automatic()
-			in.Spec.Storage.Size, auto(&in).MaxSize = sizeOf(row.capacity), sizeOf("2Ti")
-			for i := range in.State.Members {
-				resized(&in, i, row.capacity)
-				looks(&in, i, func(d *protocol.Disk) { d.TotalBytes, d.AvailableBytes = row.total, row.total/2 })
-			}
-			if got := AutoGrowth(in)[0].Reason == v1alpha1.ReasonAutoArmed; got != row.believed {
-				t.Errorf("believed is %t: %s", got, AutoGrowth(in)[0].Note)
 			}
 		})
 	}
@@ -415,74 +299,4 @@ func TestAVolumeAtTheEdgeIsToldOnce(t *testing.T) {
 	if got := inShort(AutoGrowth(in)[0]); got != "Armed" {
 		t.Errorf("below the threshold, after the cooldown, it is %s", got)
 	}
-}
-
-func TestDiskFull(t *testing.T) {
-	t.Parallel()
-	for what, row := range map[string]struct {
-		edit func(*Input)
-		want bool
-	}{
-		"half full":                                 {func(*Input) {}, false},
-		"full, and the server writes":               {func(in *Input) { fill(in, 0, 100) }, false},
-		"full, and the server does not":             {func(in *Input) { fill(in, 0, 100); filesOf(in, 0).WriteFailed = true }, true},
-		"the server cannot write for another cause": {func(in *Input) { filesOf(in, 0).WriteFailed = true }, false},
-		"nobody knows":                              {func(in *Input) { in.State.Members[0].Agent.Known = false }, false},
-		"the server cannot start": {func(in *Input) {
-			facts := &in.State.Members[0].Agent.Value
-			facts.Server, facts.Files, facts.Message = protocol.ServerStopped, nil, "it ended with: No space left on device"
-		}, true},
-		"its agent keeps the server from starting until there is space": {func(in *Input) {
-			facts := &in.State.Members[0].Agent.Value
-			facts.Server, facts.Files, facts.Decision = protocol.ServerHeld, nil, protocol.DecisionVolumeFull
-		}, true},
-		"the server did not start once": {func(in *Input) { in.State.Members[0].Agent.Value.Message = "No space left on device" }, false},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			in := automatic()
-			row.edit(&in)
-			if got := DiskFull(in.State.Members[0]); got != row.want {
-				t.Errorf("it is %t", got)
-			}
-		})
-	}
-}
-
-func TestSizingAdvice(t *testing.T) {
-	t.Parallel()
-	limited := func(in *Input, memory string) {
-		in.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
-	}
-	for what, row := range map[string]struct {
-		edit func(*Input)
-		want bool
-	}{
-		"no bound on memory":    {func(*Input) {}, false},
-		"a limit that fits":     {func(in *Input) { limited(in, "4Gi") }, false},
-		"a limit that does not": {func(in *Input) { limited(in, "5Gi") }, true},
-		"a maxmemory that fits, below a limit that does not": {func(in *Input) { limited(in, "5Gi"); in.Spec.Config = config("4gb") }, false},
-		"a maxmemory that does not":                          {func(in *Input) { in.Spec.Config = config("4097mb") }, true},
-		"a maxmemory in decimal units":                       {func(in *Input) { in.Spec.Config = config("4G") }, false},
-		"a maxmemory of none, and a limit":                   {func(in *Input) { limited(in, "5Gi"); in.Spec.Config = config("0") }, true},
-		"a maxmemory of nonsense":                            {func(in *Input) { in.Spec.Config = config("lots") }, false},
-		"a maxmemory that the servers tell":                  {func(in *Input) { filesOf(in, 1).MaxMemoryBytes = 5 << 30 }, true},
-		"room to grow by itself":                             {func(in *Input) { limited(in, "5Gi"); auto(in).Mode = v1alpha1.AutoExpansionAuto }, false},
-		"volumes that grew by themselves":                    {func(in *Input) { limited(in, "5Gi"); remember(in, "13Gi", time.Hour, false) }, false},
-		"an ephemeral cluster":                               {func(in *Input) { limited(in, "5Gi"); in.Spec.Storage = nil }, false},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			in := automatic()
-			auto(&in).Mode = v1alpha1.AutoExpansionOff
-			row.edit(&in)
-			if advice, got := SizingAdvice(in); got != row.want || got != (advice != "") {
-				t.Errorf("it is %t: %q", got, advice)
-			}
-		})
-	}
-}
-
-func config(maxmemory v1alpha1.ConfigValue) map[string]v1alpha1.ConfigValue {
-	return map[string]v1alpha1.ConfigValue{"maxmemory": maxmemory}
 }

@@ -8,10 +8,14 @@ import (
 	"valkey.io/valkey-operator/internal/state"
 )
 
-// samplePatience is how much older than its agent's own interval a sample may
-// be: an agent whose worker is busy is late, clocks of two machines differ, and
-// a pass takes the seconds of its slowest server.
-const samplePatience = 10 * time.Second
+const (
+	// samplePatience is how much older than its agent's own interval a sample may
+	// be: an agent whose worker is busy is late, clocks of two machines differ, and
+	// a pass takes the seconds of its slowest server.
+	samplePatience = 10 * time.Second
+	// oldestSample is how old the older of two looks in a row may be.
+	oldestSample = 2*protocol.SampleInterval + samplePatience
+)
 
 // A file system is smaller than its volume by what it keeps for itself: ext4 by
 // 15 percent of 64Mi, 5 of 1Gi and 3 of 10Gi, xfs by a log of 64Mi from its
@@ -64,7 +68,7 @@ func useOf(in Input, member state.Member) state.Fact[use] {
 // distrust says why a look is not believed; empty when it is.
 func distrust(in Input, member state.Member, disk protocol.Disk) string {
 	age := in.State.Now.Sub(disk.SampledAt)
-	if age > 2*protocol.SampleInterval+samplePatience || age < -samplePatience {
+	if age > oldestSample || age < -samplePatience {
 		return "its agent's look at it is too old"
 	}
 	if disk.TotalBytes <= 0 || disk.AvailableBytes < 0 || disk.AvailableBytes > disk.TotalBytes {
@@ -134,14 +138,15 @@ func outOfSpace(in Input, member state.Member) bool {
 		return false
 	}
 	facts, seen := member.Agent.Value, useOf(in, member)
+	fresh := facts.Files != nil && facts.AgeMillis <= oldestSample.Milliseconds()
 	switch {
 	case facts.Disk != nil && sharesFileSystem(member, *facts.Disk):
 		return false
 	case seen.Known && seen.Value.peak < ThresholdPercent(in.Spec):
 		return false
-	case facts.Files != nil && facts.Files.WriteFailed:
+	case fresh && facts.Files.WriteFailed:
 		return true
-	case facts.Files != nil && facts.Files.RewriteFailed:
+	case fresh && facts.Files.RewriteFailed:
 		return seen.Known && seen.Value.available < seen.Value.next
 	default:
 		return startLacksSpace(facts)
@@ -157,8 +162,8 @@ func startLacksSpace(facts protocol.Facts) bool {
 	return facts.Decision == protocol.DecisionVolumeFull || strings.Contains(strings.ToLower(facts.Message), "no space left on device")
 }
 
-// leastAvailable is the share of a file system below which a write that fails
-// fails for lack of space. The agent may just have given back its reserve of as much.
+// leastAvailable is the share of a file system below which a failed write is
+// taken to lack space. The agent may just have given back its reserve of as much.
 const leastAvailable = 0.05
 
 // DiskFull says whether a member's server refuses writes, or does not start,
