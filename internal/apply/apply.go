@@ -48,7 +48,8 @@ func (a Applier) Run(ctx context.Context, p plan.Plan) plan.Outcome {
 	return outcome
 }
 
-// do performs one action; it is the only switch over their types.
+// do performs one action. Together with doClaim and doServer it is the only
+// switch over their types.
 func (a Applier) do(ctx context.Context, action plan.Action) error {
 	switch act := action.(type) {
 	case plan.Ensure:
@@ -62,21 +63,11 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 		return a.createPasswords(ctx, act)
 	case plan.RecordIdentity:
 		return a.recordIdentity(ctx, act)
-	case plan.CreateClaim:
-		return a.createClaim(ctx, act)
-	case plan.ExpandClaim:
-		return a.expandClaim(ctx, act)
-	case plan.TryExpandClaim:
-		return a.tryExpandClaim(ctx, act)
-	case plan.OwnClaim:
-		return a.ownClaim(ctx, act)
-	case plan.MarkClaim:
-		return a.markClaim(ctx, act)
 	case plan.MarkPod:
 		return a.markPod(ctx, act)
 	case plan.ScaleWorkload:
 		return a.scaleWorkload(ctx, act)
 	default:
-		return a.doServer(ctx, action)
+		return a.doClaim(ctx, action)
 	}
 }

@@ -17,6 +17,24 @@ import (
 	"valkey.io/valkey-operator/internal/plan"
 )
 
+// doClaim performs the actions on claims.
+func (a Applier) doClaim(ctx context.Context, action plan.Action) error {
+	switch act := action.(type) {
+	case plan.CreateClaim:
+		return a.createClaim(ctx, act)
+	case plan.ExpandClaim:
+		return a.expandClaim(ctx, act)
+	case plan.TryExpandClaim:
+		return a.tryExpandClaim(ctx, act)
+	case plan.OwnClaim:
+		return a.ownClaim(ctx, act)
+	case plan.MarkClaim:
+		return a.markClaim(ctx, act)
+	default:
+		return a.doServer(ctx, action)
+	}
+}
+
 // createClaim creates a claim. One of that name that is there already is left
 // alone, whosever it is: the next pass sees it and decides.
 func (a Applier) createClaim(ctx context.Context, act plan.CreateClaim) error {

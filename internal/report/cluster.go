@@ -139,6 +139,11 @@ func readiness(in cluster.Input, p plan.Plan, o plan.Outcome) (finding, bool) {
 		}
 		return why, false
 	}
+	return podsReady(in)
+}
+
+// podsReady says whether every pod is ready, and otherwise which one is not.
+func podsReady(in cluster.Input) (finding, bool) {
 	for _, member := range in.State.Members {
 		pod, one := state.LivePod(member.Pods)
 		if member.Wanted && (!one || !pod.Ready) && missed(in, member) {

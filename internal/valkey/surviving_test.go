@@ -30,6 +30,36 @@ var surviving = map[string]func(rig){
 		r.untilPromoted(1)
 		r.untilDemoted(1)
 	},
+	"a graceful failover that is asked for twice happens once": func(r rig) {
+		r.formed(3, 1)
+		keys := r.writeSome(0, 1, 2)
+		for range 2 {
+			// The second one finds the first under way, or done.
+			if err := r.failover(3, valkey.Graceful); !valkey.Answered(err) {
+				r.Fatal(err)
+			}
+		}
+		r.untilPromoted(3)
+		r.untilDemoted(3)
+		r.untilServing(6)
+		if now := r.keysOf(3, 1, 2); now != keys {
+			r.Errorf("%d keys of %d are left", now, keys)
+		}
+	},
+	"a graceful failover that no majority votes for leaves the primary in its place": func(r rig) {
+		r.formed(3, 1)
+		for _, dead := range []int{1, 2, 4, 5} {
+			r.kill(r.T, dead)
+		}
+		if err := r.failover(3, valkey.Graceful); err != nil {
+			r.Fatal(err)
+		}
+		r.linger()
+		mine, _ := r.view(0).Myself()
+		if role := r.view(3).Info.Role; role != valkey.RoleReplica || !mine.Flags.Primary || mine.Slots.IsEmpty() {
+			r.Errorf("the replica is %s, the primary %+v", role, mine)
+		}
+	},
 	"a sibling follows the new primary": func(r rig) {
 		r.formed(1, 2)
 		if err := r.failover(1, valkey.Graceful); err != nil {

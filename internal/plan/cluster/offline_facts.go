@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,10 +135,8 @@ func grownByDriver(member state.Member) bool {
 	}
 	claim := *member.Claim
 	_, pending := claim.Is(corev1.PersistentVolumeClaimFileSystemResizePending)
-	switch corev1.ClaimResourceStatus(claim.ResizeStatus) {
-	case corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimNodeResizeInProgress:
-		pending = true
-	}
+	status := corev1.ClaimResourceStatus(claim.ResizeStatus)
+	pending = pending || status == corev1.PersistentVolumeClaimNodeResizePending || status == corev1.PersistentVolumeClaimNodeResizeInProgress
 	return pending && claim.Requested.Cmp(*member.Record.Spec.Storage.Size) >= 0
 }
 
@@ -234,24 +233,13 @@ func outwaited(in Input, member state.Member) bool {
 // unwell says what is wrong with a shard, apart from those of its members that are
 // away by our hand; empty when nothing is.
 func unwell(in Input, shard int) string {
-	expected := 0
-	for _, member := range in.wanted() {
-		if member.Shard == shard && !AwayToGrow(member) {
-			expected++
-		}
-	}
-	var present []voice
-	for _, v := range ofShard(in.voices(), shard) {
-		if !AwayToGrow(v.Member) {
-			present = append(present, v)
-		}
-	}
-	if expected == 0 {
-		return ""
-	}
+	expected := in.wantedThat(func(member state.Member) bool { return member.Shard == shard && !AwayToGrow(member) })
+	present := slices.DeleteFunc(ofShard(in.voices(), shard), func(v voice) bool { return AwayToGrow(v.Member) })
 	primary, found := primaryOf(present)
 	switch {
-	case len(present) < expected:
+	case len(expected) == 0:
+		return ""
+	case len(present) < len(expected):
 		return fmt.Sprintf("shard %d lacks a member", shard)
 	case !found:
 		return fmt.Sprintf("shard %d has no primary that answers", shard)
@@ -259,18 +247,19 @@ func unwell(in Input, shard int) string {
 		return fmt.Sprintf("node %s has yet to hear that its slots have a later owner", primary.Name)
 	}
 	for _, v := range present {
-		if v.id != primary.id && !(follows(v, primary) && inSync(v) && agree(v, primary)) {
+		if v.id != primary.id && !seconds(v, primary) {
 			return fmt.Sprintf("node %s is not in sync with node %s", v.Name, primary.Name)
 		}
 	}
 	return ""
 }
 
-// agree says whether a replica knows of its primary what that says of itself: its
-// epoch and its slots.
-func agree(replica, primary voice) bool {
+// seconds says whether a replica could take its primary's place: it follows it, is in
+// sync, and knows of it what it says of itself, its epoch and its slots.
+func seconds(replica, primary voice) bool {
 	entry, known := replica.table.ByID(primary.id)
-	return known && entry.ConfigEpoch == primary.myself.ConfigEpoch && entry.Slots.Equal(primary.myself.Slots)
+	agree := known && entry.ConfigEpoch == primary.myself.ConfigEpoch && entry.Slots.Equal(primary.myself.Slots)
+	return agree && follows(replica, primary) && inSync(replica)
 }
 
 // Excused says whether a member is expected to be behind for a while: it is away
