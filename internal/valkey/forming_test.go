@@ -21,6 +21,12 @@ var forming = map[string]func(rig){
 		r.greet(2)
 		r.until(r.T, "the handshake is given up", func() bool { return len(r.view(0).Table.Nodes) == 2 })
 	},
+	"a log is written anew on request, and a second request beside the first is as good": func(r rig) {
+		r.add(r.T, 1)
+		for range 2 {
+			r.do(0, func(l link) error { return l.RewriteLog(r.ctx()) })
+		}
+	},
 	"greeting what is no address is refused": func(r rig) {
 		r.add(r.T, 1)
 		r.refused(0, func(l link) error { return l.Meet(r.ctx(), "valkey.example", 6379, 0) })

@@ -97,7 +97,7 @@ func mayWork(t *testing.T, conn *valkey.Conn) {
 		"acl load":    func() error { return conn.ACLLoad(ctx) },
 		"ping":        func() error { return conn.Ping(ctx) },
 		"bgsave":      raw("BGSAVE"),
-		"rewrite":     raw("BGREWRITEAOF"),
+		"rewrite":     func() error { return conn.RewriteLog(ctx) },
 		"dbsize":      raw("DBSIZE"),
 		"wait":        raw("WAIT", "0", "1"),
 		"pause":       raw("CLIENT", "PAUSE", "1", "WRITE"),
