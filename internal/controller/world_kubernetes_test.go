@@ -174,30 +174,38 @@ func (w *world) changeMind() bool {
 	return true
 }
 
-// growClaim does the next step of a claim's growth. The driver refuses a volume in
-// use, if it is such a one; the kubelet needs a pod, which uses it.
+// growClaim does the next step of a claim's growth: the driver's or the kubelet's,
+// which needs a pod that uses the volume.
 func (w *world) growClaim(claim *corev1.PersistentVolumeClaim, used bool) {
 	conditions := claim.Status.Conditions
 	pending := len(conditions) == 1 && conditions[0].Type == corev1.PersistentVolumeClaimFileSystemResizePending
+	switch {
+	case pending && used:
+		claim.Status.Conditions, claim.Status.AllocatedResourceStatuses = nil, nil
+		claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
+	case !pending:
+		w.drive(claim, used)
+	}
+}
+
+// drive does what the driver does about a claim. It refuses a volume in use, if it
+// is such a one, and for good what is more than it has.
+func (w *world) drive(claim *corev1.PersistentVolumeClaim, used bool) {
 	is := func(kind corev1.PersistentVolumeClaimConditionType, message string) {
 		claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 			Type: kind, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(w.now()),
 		}}
 	}
+	tooLarge := !w.most.IsZero() && claim.Spec.Resources.Requests.Storage().Cmp(w.most) > 0
 	switch {
-	case pending && used:
-		claim.Status.Conditions, claim.Status.AllocatedResourceStatuses = nil, nil
-		claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
-	case pending:
-	case !w.most.IsZero() && claim.Spec.Resources.Requests.Storage().Cmp(w.most) > 0:
-		if !infeasible(claim) {
-			is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = OutOfRange desc = too large")
-			answer(claim, corev1.PersistentVolumeClaimControllerResizeInfeasible)
-		}
+	case tooLarge && infeasible(claim):
+	case tooLarge:
+		is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = OutOfRange desc = too large")
+		answer(claim, corev1.PersistentVolumeClaimControllerResizeInfeasible)
 	case infeasible(claim):
 		claim.Status.Conditions = nil
 		answer(claim, corev1.PersistentVolumeClaimControllerResizeInProgress)
-	case w.offline && used && len(conditions) == 0:
+	case w.offline && used && len(claim.Status.Conditions) == 0:
 		is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = FailedPrecondition desc = the volume is in use")
 	case w.offline && used:
 	default:

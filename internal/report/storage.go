@@ -137,35 +137,45 @@ func ceiling(in cluster.Input) *v1alpha1.StorageCeiling {
 	if before := in.State.Status.Storage; before != nil && before.Ceiling != nil {
 		known = before.Ceiling.DeepCopy()
 	}
-	disproved := len(in.State.Members) > 0
+	disproved := known != nil
 	for _, member := range in.State.Members {
 		if !member.Wanted || member.Claim == nil {
 			continue
 		}
-		disproved = disproved && known != nil && member.Claim.Capacity.Cmp(known.Size) >= 0
-		size, since, infeasible := volume.InfeasibleSize(*member.Claim)
-		if !infeasible {
-			continue
-		}
-		if since.IsZero() {
-			since = in.State.Now
-		}
-		at := metav1.NewTime(since.Truncate(time.Second))
-		lower := known == nil || size.Cmp(known.Size) < 0
-		if lower || size.Cmp(known.Size) == 0 && known.Since.Before(&at) && !firstSeen(*member.Claim) {
-			known = &v1alpha1.StorageCeiling{Size: size.DeepCopy(), Since: at}
-		}
+		disproved = disproved && member.Claim.Capacity.Cmp(known.Size) >= 0
+		known = lowest(known, refusedSize(*member.Claim))
 	}
 	if disproved {
 		return nil
 	}
+	if known != nil && known.Since.IsZero() {
+		known.Since = metav1.NewTime(in.State.Now.Truncate(time.Second))
+	}
 	return known
 }
 
-// firstSeen says whether a claim does not tell since when its size is refused.
-func firstSeen(claim state.Claim) bool {
-	_, since, _ := volume.InfeasibleSize(claim)
-	return since.IsZero()
+// lowest is the lower of two ceilings, and the later of two equal ones.
+func lowest(known, found *v1alpha1.StorageCeiling) *v1alpha1.StorageCeiling {
+	switch {
+	case known == nil:
+		return found
+	case found == nil || found.Size.Cmp(known.Size) > 0:
+		return known
+	case found.Size.Cmp(known.Size) < 0 || known.Since.Before(&found.Since):
+		return found
+	default:
+		return known
+	}
+}
+
+// refusedSize is the size that the driver says it can never give a claim, if it
+// says so, and since when; zero when that is not known.
+func refusedSize(claim state.Claim) *v1alpha1.StorageCeiling {
+	size, since, infeasible := volume.InfeasibleSize(claim)
+	if !infeasible {
+		return nil
+	}
+	return &v1alpha1.StorageCeiling{Size: size.DeepCopy(), Since: metav1.NewTime(since.Truncate(time.Second))}
 }
 
 // behind says whether a volume that is bound has less than it shall have.

@@ -202,7 +202,7 @@ func (in Input) busy() int {
 			continue
 		}
 		g := grower{Member: member, want: *size, standing: volume.Classify(in.evidence(member, *size))}
-		if _, refused := g.refused(); g.inController() && !refused {
+		if g.inController() && !g.refused() {
 			busy++
 		}
 	}
@@ -217,17 +217,17 @@ func (g grower) inController() bool {
 		(phase == v1alpha1.StorageRequesting || phase == v1alpha1.StorageControllerResizing)
 }
 
-// refused is an answer to a member's growth that holds for every other volume as
-// well, and whether there is one: about the class, the size or the quota.
-func (g grower) refused() (v1alpha1.StoragePhase, bool) {
+// refused says whether the answer to a member's growth holds for every other
+// volume as well: one about the class, the size or the quota.
+func (g grower) refused() bool {
 	switch g.standing.Phase {
 	case v1alpha1.StorageRejected, v1alpha1.StorageInfeasibleController:
-		return g.standing.Phase, g.standing.Hold == plan.Blocked
+		return g.standing.Hold == plan.Blocked
 	case v1alpha1.StorageRequesting:
 		_, refused := g.refusal()
-		return v1alpha1.StorageRejected, refused
+		return refused
 	default:
-		return "", false
+		return false
 	}
 }
 
@@ -259,7 +259,7 @@ func (w *wave) step(in Input, free int) plan.Verdict {
 		return w.begin(in)
 	}
 	for _, g := range w.told {
-		if _, refused := g.refused(); refused {
+		if g.refused() {
 			reason, note := g.answer()
 			return plan.Verdict{
 				Hold: plan.Blocked, Reason: reason, Look: plan.LookWorld,
