@@ -342,7 +342,7 @@ type ValkeyClusterStatus struct {
 	Storage *StorageStatus `json:"storage,omitempty"`
 
 	// Conditions: Ready, Progressing, Degraded, ClusterFormed, SlotsAssigned,
-	// StorageReady, ConfigurationWarning.
+	// StorageReady, AutoExpansion, ConfigurationWarning.
 	//
 	// +optional
 	// +listType=map

@@ -145,7 +145,7 @@ func cannotGrow(in Input, settings growthSettings, shard int) (ShardGrowth, bool
 			"the volumes of shard %d cannot have the %s that they shall have: the driver refused %s; set spec.storage.autoExpansion.maxSize, and spec.storage.size, below that to take it back",
 			shard, effective.String(), ceiling.String())}, true
 	}
-	return ShardGrowth{Reason: v1alpha1.ReasonAutoExpanding, Note: fmt.Sprintf("the volumes of shard %d grow to %s", shard, effective.String())}, true
+	return ShardGrowth{Reason: v1alpha1.ReasonAutoExpanding, Note: fmt.Sprintf("the volumes of shard %d shall have %s; condition StorageReady says how far they are", shard, effective.String())}, true
 }
 
 // growing says whether a volume of a shard is behind the size that it shall have.
