@@ -132,6 +132,11 @@ func anyCluster(t *rapid.T) state.Cluster {
 	if rapid.Bool().Draw(t, "grew") {
 		seen.Status.Storage = &v1alpha1.StorageStatus{ExpandingSince: new(metav1.NewTime(noon))}
 	}
+	seen.Quotas.Known, seen.Quotas.Value = rapid.Bool().Draw(t, "quotas known"), []state.Quota{{Name: "small", Left: anySize(t)}}
+	seen.Limits.Known, seen.Limits.Value = rapid.Bool().Draw(t, "limits known"), []state.ClaimLimit{{Name: "caps", Max: anySize(t)}}
+	if rapid.Bool().Draw(t, "refused") {
+		seen.Refusal = &state.Refusal{Size: anySize(t), Reason: v1alpha1.ReasonQuotaExceeded, Message: "no", At: noon}
+	}
 	return seen
 }
 
