@@ -62,10 +62,12 @@ func TestRefusedClaimEditsAreClassified(t *testing.T) {
 				row.prepare(w)
 			}
 			if row.reason == "" {
+				wantRefusal(t, w.try(row.to), "")
 				wantRefusal(t, w.expand(row.to), "")
 				return
 			}
 			w.awaitObstacle(row.to)
+			wantReason(t, w.try(row.to), row.reason)
 			refusal := wantReason(t, w.expand(row.to), row.reason)
 			if !strings.Contains(string(page), refusal.Message) || !strings.Contains(string(page), what) {
 				t.Errorf("the page of refusals lacks the row\n| %s | `%s` | `%s` |", what, refusal.Reason, refusal.Message)
@@ -204,6 +206,17 @@ func storage(name corev1.ResourceName, size string) corev1.ResourceList {
 func (w *world) expand(size string) error {
 	claim := get(w, "data", &corev1.PersistentVolumeClaim{})
 	return w.act(plan.ExpandClaim{Claim: "data", Version: claim.ResourceVersion, To: resource.MustParse(size)})
+}
+
+// try asks for a size of the claim by way of trial, which changes nothing.
+func (w *world) try(size string) error {
+	w.t.Helper()
+	claim := get(w, "data", &corev1.PersistentVolumeClaim{})
+	err := w.act(plan.TryExpandClaim{Claim: "data", Version: claim.ResourceVersion, To: resource.MustParse(size)})
+	if now := get(w, "data", &corev1.PersistentVolumeClaim{}); now.ResourceVersion != claim.ResourceVersion {
+		w.t.Errorf("a trial of %s changed the claim", size)
+	}
+	return err
 }
 
 // awaitObstacle waits until the server's own caches know what stands in the way
