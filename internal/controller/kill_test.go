@@ -126,11 +126,7 @@ func TestKilledWhileGrowing(t *testing.T) {
 	surviveKills(t, w, func(t *testing.T, end picture) {
 		t.Helper()
 		sameMembers(t, before, end)
-		for node, m := range end.Members {
-			if m.Size != "3Gi" || m.Capacity != "3Gi" {
-				t.Errorf("node %s has %s and asks for %s", node, m.Capacity, m.Size)
-			}
-		}
+		allHave(t, end, "3Gi")
 	})
 }
 
@@ -145,11 +141,7 @@ func TestKilledWhileAnInfeasibleGrowthIsLowered(t *testing.T) {
 	surviveKills(t, w, func(t *testing.T, end picture) {
 		t.Helper()
 		sameMembers(t, before, end)
-		for node, m := range end.Members {
-			if m.Size != "3Gi" || m.Capacity != "3Gi" {
-				t.Errorf("node %s has %s and asks for %s", node, m.Capacity, m.Size)
-			}
-		}
+		allHave(t, end, "3Gi")
 	})
 }
 
@@ -198,6 +190,16 @@ func sameMembers(t *testing.T, before, end picture) {
 	}
 	if len(end.Lost) != 0 {
 		t.Errorf("keys are lost: %v", end.Lost)
+	}
+}
+
+// allHave expects every volume to have a size, and its claim to ask for no more.
+func allHave(t *testing.T, end picture, size string) {
+	t.Helper()
+	for node, m := range end.Members {
+		if m.Size != size || m.Capacity != size {
+			t.Errorf("node %s has %s and asks for %s", node, m.Capacity, m.Size)
+		}
 	}
 }
 

@@ -26,11 +26,7 @@ func TestKilledWhileGrowingOffline(t *testing.T) {
 	surviveKills(t, w, func(t *testing.T, end picture) {
 		t.Helper()
 		sameMembers(t, before, end)
-		for node, m := range end.Members {
-			if m.Size != "3Gi" || m.Capacity != "3Gi" {
-				t.Errorf("node %s has %s and asks for %s", node, m.Capacity, m.Size)
-			}
-		}
+		allHave(t, end, "3Gi")
 	})
 }
 
