@@ -3,7 +3,8 @@ package v1alpha1
 // Condition types of ValkeyCluster and ValkeyNode.
 const (
 	// ConditionReady: every slot is served and every member is in sync. It
-	// stays True while volumes grow online.
+	// stays True while volumes grow online, and while a member with a replica is
+	// stopped for its volume to grow.
 	ConditionReady = "Ready"
 	// ConditionProgressing: the operator is carrying out a change.
 	ConditionProgressing = "Progressing"

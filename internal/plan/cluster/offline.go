@@ -57,14 +57,14 @@ func offlineVolumesGrown(in Input) plan.Verdict {
 	}
 	waiting, away := in.waitingForStop(), in.awayToGrow()
 	switch {
+	case len(waiting) == 0 && len(away) == 0:
+		return firstRefusals(in)
 	case !StopsMembers(in.Spec):
 		return manualStops(waiting)
-	case len(waiting) == 0 && len(away) == 0:
-		return settled()
 	}
 	if failed := in.stoppedInVain(); len(failed) > 0 {
 		return plan.Verdict{
-			Hold: plan.Blocked, Reason: v1alpha1.ReasonExpansionStalled, Look: plan.LookWorld,
+			Hold: plan.Blocked, Reason: v1alpha1.ReasonExpansionStalled,
 			Note: fmt.Sprintf("%s had been stopped for %s and the volume did not grow, so nobody else is stopped; see the events of its claim and the driver's resizer, then set spec.storage.expansion.offlinePolicy to Manual and back to RollingRestart to try again, or set another size",
 				strings.Join(bounded(failed), ", "), stopPatience),
 		}
@@ -74,6 +74,20 @@ func offlineVolumesGrown(in Input) plan.Verdict {
 
 // RuleOfflineVolumesGrown is looked up in a plan by those who tell what it says.
 const RuleOfflineVolumesGrown = "offlineVolumesGrown"
+
+// firstRefusals waits until a driver that says that it grows no volume in use can
+// be believed.
+func firstRefusals(in Input) plan.Verdict {
+	for _, member := range in.wanted() {
+		if _, refused := refusedInUse(member); refused {
+			return plan.Verdict{
+				Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookWorld,
+				Note: fmt.Sprintf("the driver of claim %s says that it grows no volume in use; it is believed when it has said so for %s", member.Claim.Name, refusedTime),
+			}
+		}
+	}
+	return settled()
+}
 
 // StopsMembers says whether the user lets members be stopped for their volumes to
 // grow.
@@ -92,7 +106,7 @@ func manualStops(waiting []state.Member) plan.Verdict {
 	}
 	first := waiting[0]
 	return plan.Verdict{
-		Hold: plan.Blocked, Reason: v1alpha1.ReasonOfflineExpansionRequired, Look: plan.LookWorld,
+		Hold: plan.Blocked, Reason: v1alpha1.ReasonOfflineExpansionRequired,
 		Note: fmt.Sprintf("the volumes of %d members (%s) grow only while no pod uses them; set spec.storage.expansion.offlinePolicy to RollingRestart to have the members stopped one after the other, or stop each yourself, replicas first: scale %s %s to 0 until claim %s has the condition FileSystemResizePending or the new capacity, then back to 1",
 			len(names), strings.Join(bounded(names), ", "), first.Record.Spec.Template.WorkloadType, name.Workload(first.Name), first.Claim.Name),
 	}

@@ -77,17 +77,22 @@ func (in Input) waitingIn(shard int) []state.Member {
 }
 
 // waitsForStop says whether a member's driver has said for a while that it grows
-// no volume in use, of the very size that is wanted now.
+// no volume in use.
 func waitsForStop(in Input, member state.Member) bool {
+	since, refused := refusedInUse(member)
+	return refused && in.State.Now.Sub(since) >= refusedTime
+}
+
+// refusedInUse says since when a member's driver has said that it grows no volume
+// in use, of the very size that is wanted now, and whether it does.
+func refusedInUse(member state.Member) (time.Time, bool) {
 	if !measured(member) || stopped(member) || phaseOf(member) != v1alpha1.StorageOfflineRequired || grownByDriver(member) {
-		return false
+		return time.Time{}, false
 	}
-	claim := *member.Claim
-	if !bound(member) || claim.Requested.Cmp(*member.Record.Spec.Storage.Size) < 0 {
-		return false
+	if !bound(member) || member.Claim.Requested.Cmp(*member.Record.Spec.Storage.Size) < 0 {
+		return time.Time{}, false
 	}
-	since, known := refusedSince(member)
-	return known && in.State.Now.Sub(since) >= refusedTime
+	return refusedSince(member)
 }
 
 // refusedSince is since when the driver says so: by the claim's own condition,

@@ -104,7 +104,7 @@ func TestOfflineVolumesGrown(t *testing.T) {
 		"the first answer is not believed": {spec: rolling(3, 1), happens: func(b *bench) {
 			b.offline([2]int{0, 1})
 			b.edit(0, 1, func(m *state.Member) { m.Claim.Conditions[0].Since = noon.Add(time.Second - refusedTime) })
-		}, want: []string{"settled"}},
+		}, want: []string{waits}},
 		"a refusal of nobody knows when is none": {spec: rolling(3, 1), happens: func(b *bench) {
 			b.offline([2]int{0, 1})
 			b.edit(0, 1, func(m *state.Member) { m.Claim.Conditions[0].Since = time.Time{} })
