@@ -126,11 +126,24 @@ func (in Input) waits(member state.Member) bool {
 	if claim == nil || claim.Phase != corev1.ClaimBound || claim.Terminating {
 		return false // there is nothing to grow yet, or any more
 	}
-	if claim.Capacity.Cmp(in.target(member)) >= 0 {
+	size := in.target(member)
+	if claim.Capacity.Cmp(size) >= 0 {
 		return false
 	}
 	class := in.State.Class(claim.ClassName)
-	return !full(member) || class.Known && !class.Value.Expandable
+	return !full(member) || class.Known && !class.Value.Expandable || in.infeasible(size)
+}
+
+// infeasible says whether a driver is known to refuse a size, or a smaller one, for
+// good: not even a full volume is asked for that in vain.
+func (in Input) infeasible(size resource.Quantity) bool {
+	return slices.ContainsFunc(in.recorded(), func(member state.Member) bool {
+		if member.Claim == nil {
+			return false
+		}
+		refused, _, infeasible := volume.InfeasibleSize(*member.Claim)
+		return infeasible && refused.Cmp(size) <= 0
+	})
 }
 
 // full says whether a member's disk is known to be full, or as good as.

@@ -116,6 +116,14 @@ func TestSizesGiven(t *testing.T) {
 			},
 			want: []string{"settled"},
 		},
+		"a full volume, and the size is known to be infeasible": {
+			edit: func(in *Input) {
+				sized("20Gi")(in)
+				in.State.Members[1].Agent = filled(99)
+				tell(in, 0, "20Gi").Claim.ResizeStatus = string(corev1.PersistentVolumeClaimControllerResizeInfeasible)
+			},
+			want: []string{"settled"},
+		},
 		"all are full, and everybody is down": {edit: func(in *Input) {
 			sized("20Gi")(in)
 			for i := range in.State.Members {

@@ -26,7 +26,7 @@ func offline(e Evidence) (Standing, bool) {
 	}
 	standing := Standing{
 		Phase: v1alpha1.StorageOfflineRequired, Hold: plan.Blocked, Reason: v1alpha1.ReasonOfflineExpansionRequired,
-		Note: fmt.Sprintf("claim %s: its driver grows a volume only while no pod uses it (it said: %s); set spec.storage.expansion.offlinePolicy to RollingRestart to have the members stopped one after the other, or stop the member yourself; until then the volume keeps its %s",
+		Note: fmt.Sprintf("claim %s: its driver grows a volume only while no pod uses it (it said: %s); with spec.storage.expansion.offlinePolicy RollingRestart members are stopped for that one after the other, with Manual it is yours to stop them; until then the volume keeps its %s",
 			e.Claim.Name, said, e.Claim.Capacity.String()),
 	}
 	return askIfSmaller(e, standing), true
