@@ -26,7 +26,7 @@ func creating() []Journey {
 		},
 		{
 			Name:  "create-deployment",
-			Story: "A Deployment works with a volume too, on the oldest server: it loses a pod, grows, and keeps its keys",
+			Story: "A Deployment works with a volume too, on the oldest server: it loses its pods, grows, and keeps its keys",
 			Play:  createDeployment,
 		},
 		{
@@ -208,7 +208,7 @@ func awaitReplaced(c *stage.Cluster, before stage.Members, members ...string) {
 	c.Await(fmt.Sprintf("%d pods to be replaced", len(members)), readyLimit, func() (bool, string) {
 		replaced := 0
 		for _, p := range c.Pods() {
-			m := p.Labels["valkey.io/shard-index"] + "-" + p.Labels["valkey.io/node-index"]
+			m := stage.MemberOf(&p)
 			if slices.Contains(members, m) && p.DeletionTimestamp == nil && string(p.UID) != uids[m] && running(&p) {
 				replaced++
 			}
