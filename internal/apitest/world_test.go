@@ -53,6 +53,9 @@ type world struct {
 	pods   map[string]runningPod // by IP address
 	lastIP int
 	held   bool // volumes do not grow for now
+	// filled are the bytes that a shard's volumes are filled with; of the others
+	// agents tell what means nothing.
+	filled map[int]int64
 }
 
 type runningPod struct {
@@ -273,7 +276,7 @@ func factsOf(pod *corev1.Pod) (protocol.Facts, error) {
 }
 
 // ask answers as the agent at an address would.
-func (w *world) ask(_ context.Context, address string) (protocol.Facts, error) {
+func (w *world) ask(ctx context.Context, address string) (protocol.Facts, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	pod, runs := w.pods[address]
@@ -282,7 +285,7 @@ func (w *world) ask(_ context.Context, address string) (protocol.Facts, error) {
 	}
 	facts, view := pod.facts, pod.server.View()
 	facts.NodeID, facts.Role = string(pod.server.ID()), protocol.Role(view.Info.Role)
-	return facts, nil
+	return facts, w.tellDisk(ctx, &facts)
 }
 
 // dial connects to a server of this world.

@@ -16,7 +16,7 @@ var personal = []string{"Somebody has to decide", "Growing is refused", "A disk 
 
 var (
 	metricName  = regexp.MustCompile(`\bvalkey_[a-z_]+`)
-	metricMade  = regexp.MustCompile(`Name:\s+"(valkey_[a-z_]+)"`)
+	metricMade  = regexp.MustCompile(`"(valkey_[a-z_]+)"`)
 	reasonAsked = regexp.MustCompile(`reason="([A-Za-z]+)"`)
 )
 

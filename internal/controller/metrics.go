@@ -15,35 +15,21 @@ var (
 	clusterLabels = []string{"namespace", "cluster"}
 	volumeLabels  = []string{"namespace", "cluster", "node"}
 
-	clusterCondition = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_cluster_condition",
-		Help: "1 while a condition of a ValkeyCluster is True, 0 otherwise.",
-	}, append(clusterLabels, "type"))
-	clusterReason = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_cluster_reason",
-		Help: "1 for the reason that a condition of a ValkeyCluster gives now; status is True or False.",
-	}, append(clusterLabels, "type", "status", "reason"))
-	volumeRequested = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_requested_bytes",
-		Help: "Size that the claim of a member asks for.",
-	}, volumeLabels)
-	volumeCapacity = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_capacity_bytes",
-		Help: "Size that the volume of a member has.",
-	}, volumeLabels)
-	volumeUsed = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_used_ratio",
-		Help: "Use of a member's file system between 0 and 1, in steps of 0.05.",
-	}, volumeLabels)
-	volumePhase = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_phase",
-		Help: "1 for the phase that the volume of a member is in.",
-	}, append(volumeLabels, "phase"))
+	clusterCondition = gauge("valkey_cluster_condition", "1 while a condition of a ValkeyCluster is True, 0 otherwise.", append(clusterLabels, "type"))
+	clusterReason    = gauge("valkey_cluster_reason", "1 for the reason that a condition of a ValkeyCluster gives now; status is True or False.", append(clusterLabels, "type", "status", "reason"))
+	volumeRequested  = gauge("valkey_volume_requested_bytes", "Size that the claim of a member asks for.", volumeLabels)
+	volumeCapacity   = gauge("valkey_volume_capacity_bytes", "Size that the volume of a member has.", volumeLabels)
+	volumeUsed       = gauge("valkey_volume_used_ratio", "Use of a member's file system between 0 and 1, in steps of 0.05.", volumeLabels)
+	volumePhase      = gauge("valkey_volume_phase", "1 for the phase that the volume of a member is in.", append(volumeLabels, "phase"))
 	// perVolume are the gauges that come from statuses, and perCluster all that a
 	// cluster takes along when it goes.
 	perVolume  = []*prometheus.GaugeVec{volumeRequested, volumeCapacity, volumeUsed, volumePhase}
 	perCluster = append([]*prometheus.GaugeVec{clusterCondition, clusterReason}, perVolume...)
 )
+
+func gauge(metric, help string, labels []string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metric, Help: help}, labels)
+}
 
 func init() {
 	for _, vector := range slices.Concat(perCluster, perUse) {

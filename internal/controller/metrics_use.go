@@ -12,22 +12,10 @@ import (
 // The use of volumes as their agents say it now, which no status holds: it
 // would be written at every look.
 var (
-	volumeUsedBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_used_bytes",
-		Help: "Bytes of a member's file system that are not available to its server.",
-	}, volumeLabels)
-	volumeAvailableBytes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_available_bytes",
-		Help: "Bytes of a member's file system that are available to its server.",
-	}, volumeLabels)
-	volumeInodesUsed = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_inodes_used_ratio",
-		Help: "Use of the inodes of a member's file system between 0 and 1.",
-	}, volumeLabels)
-	volumeSecondsToFull = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "valkey_volume_full_in_seconds",
-		Help: "Seconds until a member's volume is full if it goes on to fill up as within the last hour; absent while it does not.",
-	}, volumeLabels)
+	volumeUsedBytes      = gauge("valkey_volume_used_bytes", "Bytes of a member's file system that are not available to its server.", volumeLabels)
+	volumeAvailableBytes = gauge("valkey_volume_available_bytes", "Bytes of a member's file system that are available to its server.", volumeLabels)
+	volumeInodesUsed     = gauge("valkey_volume_inodes_used_ratio", "Use of the inodes of a member's file system between 0 and 1.", volumeLabels)
+	volumeSecondsToFull  = gauge("valkey_volume_full_in_seconds", "Seconds until a member's volume is full if it goes on to fill up as within the last hour; absent while it does not.", volumeLabels)
 
 	perUse = []*prometheus.GaugeVec{volumeUsedBytes, volumeAvailableBytes, volumeInodesUsed, volumeSecondsToFull}
 )
@@ -49,8 +37,8 @@ func recordUse(seen state.Cluster) {
 		if disk.TotalInodes > 0 {
 			volumeInodesUsed.WithLabelValues(labels...).Set(float64(disk.TotalInodes-disk.FreeInodes) / float64(disk.TotalInodes))
 		}
-		if in, known := cluster.TimeToFull(member.Agent.Value); known {
-			volumeSecondsToFull.WithLabelValues(labels...).Set(in.Round(time.Second).Seconds())
+		if left, known := cluster.TimeToFull(member.Agent.Value); known {
+			volumeSecondsToFull.WithLabelValues(labels...).Set(left.Round(time.Second).Seconds())
 		}
 	}
 }

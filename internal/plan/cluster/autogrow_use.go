@@ -138,19 +138,22 @@ func outOfSpace(in Input, member state.Member) bool {
 		return false
 	}
 	facts, seen := member.Agent.Value, useOf(in, member)
-	fresh := facts.Files != nil && facts.AgeMillis <= oldestSample.Milliseconds()
-	switch {
-	case facts.Disk != nil && sharesFileSystem(member, *facts.Disk):
+	if facts.Disk != nil && sharesFileSystem(member, *facts.Disk) {
 		return false
-	case seen.Known && seen.Value.peak < ThresholdPercent(in.Spec):
-		return false
-	case fresh && facts.Files.WriteFailed:
-		return true
-	case fresh && facts.Files.RewriteFailed:
-		return seen.Known && seen.Value.available < seen.Value.next
-	default:
-		return startLacksSpace(facts)
 	}
+	if seen.Known && seen.Value.peak < ThresholdPercent(in.Spec) {
+		return false
+	}
+	return serverLacksSpace(facts, seen) || startLacksSpace(facts)
+}
+
+// serverLacksSpace says whether a server told lately that it cannot write its
+// log, or could not rewrite it for lack of room.
+func serverLacksSpace(facts protocol.Facts, seen state.Fact[use]) bool {
+	if facts.Files == nil || facts.AgeMillis > oldestSample.Milliseconds() {
+		return false
+	}
+	return facts.Files.WriteFailed || facts.Files.RewriteFailed && seen.Known && seen.Value.available < seen.Value.next
 }
 
 // startLacksSpace says whether a server is down because its disk is full: its
