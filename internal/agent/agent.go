@@ -240,6 +240,8 @@ func (a *agent) supervise(ctx context.Context) (code int, again bool, err error)
 		return a.failed(server.Exit(), tail.Lines()), false, nil
 	case <-ctx.Done():
 	}
+	a.board.setPhase(probe.Stopping)
+	a.awaitLog(server)
 	stopLooking()
 	return a.stop(server)
 }
@@ -260,7 +262,6 @@ func together(ctx context.Context, tasks ...func(context.Context)) (stop func())
 
 // stop has the server end.
 func (a *agent) stop(server *process.Server) (code int, again bool, err error) {
-	a.board.setPhase(probe.Stopping)
 	a.log.Info("stopping the server")
 	if err := server.Signal(syscall.SIGTERM); err != nil {
 		return 1, false, err

@@ -123,6 +123,16 @@ func (b *board) writeFailed() bool {
 	return b.seen.View != nil && writeFailed(b.seen.View.Info.Persistence)
 }
 
+// lastView is what the server said last, and when; the zero time: nothing yet.
+func (b *board) lastView() (view valkey.View, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seen.View == nil {
+		return valkey.View{}, time.Time{}
+	}
+	return *b.seen.View, b.viewedAt
+}
+
 // hasData says whether the server has read its data and answers.
 func (b *board) hasData() bool {
 	b.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"valkey.io/valkey-operator/internal/agent/guard"
 	"valkey.io/valkey-operator/internal/agent/process"
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/valkey"
 )
 
 const (
@@ -55,6 +56,36 @@ func (w want) verdict(found space) guard.Verdict {
 	return guard.Verdict{Decision: protocol.DecisionVolumeFull, Message: fmt.Sprintf(
 		"the volume is full (%d of %d bytes are free): make it larger with spec.storage.size; the server ended with %q and is started again once there is space",
 		found.free, found.disk.TotalBytes, w.quote)}
+}
+
+// awaitLog waits, for as long as the kubelet lets us, while a primary has
+// acknowledged more than it can write: asked to end it would do so at once, as if
+// nothing were missing. A replica has nothing that its primary has not.
+func (a *agent) awaitLog(server *process.Server) {
+	for began, told := time.Now(), false; ; {
+		view, at := a.board.lastView()
+		found, err := a.config.measure(time.Now())
+		isNew := at.After(began)
+		if err != nil || isNew && !owesLog(view, found.free+found.ballast) || !isNew && time.Since(began) > lookTime {
+			return
+		}
+		if isNew && !told {
+			told = true
+			a.log.Warn("the server has acknowledged writes that its disk has no space for: it is stopped once there is some",
+				"bytes", view.Info.Persistence.AOFPendingBytes, "free", found.free)
+		}
+		select {
+		case <-server.Done():
+			return
+		case <-time.After(reserveEvery):
+		}
+	}
+}
+
+// owesLog says whether a server has acknowledged more than it finds space for.
+func owesLog(view valkey.View, free int64) bool {
+	return view.Info.Role == valkey.RolePrimary && writeFailed(view.Info.Persistence) &&
+		view.Info.Persistence.AOFPendingBytes > free
 }
 
 // makeRoom gives a server that is to be started on a full volume the ballast,

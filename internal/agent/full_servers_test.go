@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -158,13 +159,45 @@ func TestAStopOnAFullDiskLosesNothing(t *testing.T) {
 		until(t, "writes are refused", func() bool { return l.refused.Load() > 0 })
 		until(t, "the ballast is released", func() bool { return m.ballast() == 0 })
 		l.stop()
-		must(t, m.stopQuietly(t))
+		must(t, m.command.Process.Signal(syscall.SIGTERM))
+		until(t, "it ends, or waits for space", func() bool { return m.serverPIDNow() == 0 || m.waitsForItsLog(t) })
 		empty()
+		m.await(t)
 		m.start(t)
 		f.allReady(t)
 		if keys, _ := m.keys(); keys != fmt.Sprint(l.accepted.Load()) {
 			t.Errorf("%s keys after a restart, want the %d accepted", keys, l.accepted.Load())
 		}
+	})
+}
+
+func (m *member) waitsForItsLog(t *testing.T) bool {
+	t.Helper()
+	return strings.Contains(m.log(t), "the server has acknowledged writes that its disk has no space for")
+}
+
+// What was acknowledged and is larger than all that is left of the disk is waited
+// for with a stop: the server would end without it.
+func TestAStopWaitsForAnUnwrittenLog(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := small(t, program, 1)
+		m := f.members[0]
+		empty := m.fill(t)
+		until(t, "the ballast is released", func() bool { return m.ballast() == 0 })
+		_, err := m.ask("SET", "large", strings.Repeat("v", 8<<20))
+		must(t, err)
+		must(t, m.command.Process.Signal(syscall.SIGTERM))
+		until(t, "it waits for space", func() bool { return m.waitsForItsLog(t) })
+		if facts := m.facts(); facts.Server != protocol.ServerStopping || facts.Ready {
+			t.Errorf("while it waits the facts are %+v", facts)
+		}
+		empty()
+		if code := m.await(t); code != 0 {
+			t.Errorf("exit code %d, want 0", code)
+		}
+		m.start(t)
+		f.allReady(t)
+		f.keysReach(t, 1)
 	})
 }
 

@@ -17,6 +17,9 @@ const (
 	// ballastStep is how much ballast is put in place at a look, in bytes: on a
 	// file system where it has to be written, no more than the disk takes along.
 	ballastStep = 16 << 20
+	// tableShare is what is left for the node table while the log is held, in
+	// bytes: it is rewritten beside the old one, and that of a hundred nodes has 20 KiB.
+	tableShare = 1 << 20
 )
 
 // reserve keeps space on the volume for the last words of a running server: the
@@ -63,16 +66,19 @@ func (r *reserve) look(now time.Time) {
 	}
 }
 
-// hold keeps the log at its size and half of what is left, for what it has
-// acknowledged already. The other half is the node table's. A server that syncs
-// each write ends when it cannot: its log is let run to the end of the disk.
+// hold keeps the log at its size and most of what is left, for what the server
+// has acknowledged already: under load that may be the writes of two seconds,
+// and it is written as a whole or not at all. The rest is the node table's. A
+// server that syncs each write ends when it cannot: its log is let run to the
+// end of the disk.
 func (r *reserve) hold(found space) {
 	fsync, _, _ := r.config.setting("appendfsync")
 	file, size, known := volume.LogEnd(r.config.Data)
 	if !known || file == r.held || strings.EqualFold(fsync, "always") {
 		return
 	}
-	limit := size + (found.free+found.ballast)/2
+	left := found.free + found.ballast
+	limit := size + left - min(tableShare, left/2)
 	if err := r.server.LimitFiles(uint64(max(limit, 0))); err != nil {
 		r.board.log.Warn("the log could not be held", "error", err)
 		return

@@ -218,6 +218,31 @@ func TestLacksSpace(t *testing.T) {
 	}
 }
 
+func TestOwesLog(t *testing.T) {
+	t.Parallel()
+	failing := valkey.PersistenceInfo{AOFEnabled: true, AOFPendingBytes: 10}
+	writing := valkey.PersistenceInfo{AOFEnabled: true, AOFPendingBytes: 10, AOFLastWriteOK: true}
+	tests := map[string]struct {
+		info valkey.Info
+		free int64
+		want bool
+	}{
+		"a primary without space":                  {valkey.Info{Role: valkey.RolePrimary, Persistence: failing}, 9, true},
+		"a primary that finds space":               {valkey.Info{Role: valkey.RolePrimary, Persistence: failing}, 10, false},
+		"a primary that writes":                    {valkey.Info{Role: valkey.RolePrimary, Persistence: writing}, 0, false},
+		"a replica, whose primary has all of that": {valkey.Info{Role: valkey.RoleReplica, Persistence: failing}, 0, false},
+		"a server that has not said a word":        {valkey.Info{}, 0, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := owesLog(valkey.View{Info: test.info}, test.free); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 func TestWantIsOver(t *testing.T) {
 	t.Parallel()
 	ended := time.Unix(1800000000, 0)

@@ -89,6 +89,8 @@ type PersistenceInfo struct {
 	AOFCurrentBytes      int64 `json:"aofCurrentBytes"`
 	// AOFBaseBytes is how large the append-only file was right after the last rewrite.
 	AOFBaseBytes int64 `json:"aofBaseBytes"`
+	// AOFPendingBytes are what the server has acknowledged and not yet written to it.
+	AOFPendingBytes int64 `json:"aofPendingBytes"`
 }
 
 // MemoryInfo is the memory section, in bytes.
@@ -220,6 +222,7 @@ func (f *infoFields) persistence() PersistenceInfo {
 		AOFLastWriteOK:       f.is("aof_last_write_status", "ok"),
 		AOFCurrentBytes:      f.number("aof_current_size"),
 		AOFBaseBytes:         f.number("aof_base_size"),
+		AOFPendingBytes:      f.number("aof_buffer_length"),
 	}
 }
 
