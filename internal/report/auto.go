@@ -21,6 +21,9 @@ var autoOrder = []string{
 
 // autoFinding says whether volumes grow by themselves, or else why they do not.
 func autoFinding(in cluster.Input, storage *v1alpha1.StorageStatus) (bool, finding) {
+	if !build.StorageEnabled(in.Spec) {
+		return false, finding{v1alpha1.ReasonAutoDisabled, "the cluster is ephemeral: it has no volumes"}
+	}
 	growths := cluster.AutoGrowth(in)
 	if len(growths) == 0 {
 		return false, finding{v1alpha1.ReasonAutoDisabled, "spec.storage.autoExpansion is off: volumes grow when spec.storage.size is raised"}
@@ -71,7 +74,7 @@ func rememberGrowth(in cluster.Input, storage *v1alpha1.StorageStatus) {
 		return
 	}
 	growths := cluster.AutoGrowth(in)
-	recommends := build.StorageEnabled(in.Spec) && in.Spec.Storage.AutoExpansion != nil && in.Spec.Storage.AutoExpansion.Mode == v1alpha1.AutoExpansionRecommend
+	recommends := in.Spec.Storage.AutoExpansion != nil && in.Spec.Storage.AutoExpansion.Mode == v1alpha1.AutoExpansionRecommend
 	storage.RecommendedSize = nil
 	if recommends {
 		storage.RecommendedSize = recommendation(in, growths)

@@ -72,7 +72,7 @@ func TestAutoExpansionCondition(t *testing.T) {
 		"armed":     {func(*cluster.Input) {}, "True Armed", "less than 80% full; fuller ones grow, up to 100Gi"},
 		"it grows":  {func(in *cluster.Input) { fill(in, 1, 85) }, "True Expanding", "volume valkey-prod-0-1-data is 80% full or more: the volumes of shard 0 grow to 12Gi"},
 		"off":       {func(in *cluster.Input) { mode(in, v1alpha1.AutoExpansionOff) }, "False Disabled", "spec.storage.autoExpansion is off"},
-		"ephemeral": {func(in *cluster.Input) { in.Spec.Storage = nil }, "False Disabled", "off"},
+		"ephemeral": {func(in *cluster.Input) { in.Spec.Storage = nil }, "False Disabled", "the cluster is ephemeral"},
 		"at its maximum": {
 			func(in *cluster.Input) { in.Spec.Storage.AutoExpansion.MaxSize = new(size("10Gi")); fill(in, 1, 85) },
 			"False AtMaximum", "maxSize 10Gi is reached; raise it, or free space",

@@ -69,7 +69,7 @@ func useOf(in Input, member state.Member) state.Fact[use] {
 func distrust(in Input, member state.Member, disk protocol.Disk) string {
 	age := in.State.Now.Sub(disk.SampledAt)
 	if age > oldestSample || age < -samplePatience {
-		return "its agent's look at it is too old"
+		return "its agent's look at it is not of now; is the agent's worker, or a clock, behind?"
 	}
 	if disk.TotalBytes <= 0 || disk.AvailableBytes < 0 || disk.AvailableBytes > disk.TotalBytes {
 		return "its agent tells sizes that cannot be true"
