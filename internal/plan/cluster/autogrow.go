@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/plan/volume"
 	"valkey.io/valkey-operator/internal/state"
 )
 
@@ -140,12 +141,26 @@ func cannotGrow(in Input, settings growthSettings, shard int) (ShardGrowth, bool
 		return ShardGrowth{}, false
 	}
 	effective := EffectiveSize(in, shard)
-	if ceiling, known := ceilingOf(in); known && ceiling.Cmp(effective) <= 0 {
+	if refused, is := refusedSize(in, shard); is {
 		return ShardGrowth{Reason: v1alpha1.ReasonAutoCeiling, Note: fmt.Sprintf(
-			"the volumes of shard %d cannot have the %s that they shall have: the driver refused %s; set spec.storage.autoExpansion.maxSize, and spec.storage.size, below that to take it back",
-			shard, effective.String(), ceiling.String())}, true
+			"the volumes of shard %d cannot have the %s that they shall have: the driver refuses %s; set spec.storage.autoExpansion.maxSize, and spec.storage.size, below that to take it back",
+			shard, effective.String(), refused.String())}, true
 	}
 	return ShardGrowth{Reason: v1alpha1.ReasonAutoExpanding, Note: fmt.Sprintf("the volumes of shard %d shall have %s; condition StorageReady says how far they are", shard, effective.String())}, true
+}
+
+// refusedSize is a size that the driver of a shard's volumes refuses for good
+// while it is being asked for.
+func refusedSize(in Input, shard int) (resource.Quantity, bool) {
+	for _, member := range in.ofShard(shard) {
+		if member.Claim == nil {
+			continue
+		}
+		if size, _, infeasible := volume.InfeasibleSize(*member.Claim); infeasible {
+			return size, true
+		}
+	}
+	return resource.Quantity{}, false
 }
 
 // growing says whether a volume of a shard is behind the size that it shall have.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -125,7 +127,12 @@ func TestAutoGrowth(t *testing.T) {
 			"the driver refused the size that is next": {func(in *Input) { fill(in, 0, 90); ceiling(in, "12Gi", time.Hour) }, "Expanding 11Gi"},
 			"the driver refused every larger size":     {func(in *Input) { fill(in, 0, 90); ceiling(in, "11Gi", time.Hour) }, "Ceiling"},
 			"it refused it the day before":             {func(in *Input) { fill(in, 0, 90); ceiling(in, "11Gi", 25*time.Hour) }, "Expanding 12Gi"},
-			"it refuses the growth that is under way":  {func(in *Input) { remember(in, "12Gi", time.Hour, false); ceiling(in, "12Gi", time.Minute) }, "Ceiling"},
+			"it refuses the growth that is under way": {func(in *Input) {
+				remember(in, "12Gi", time.Hour, false)
+				claim := in.State.Members[1].Claim
+				claim.Requested, claim.ResizeStatus = resource.MustParse("12Gi"), string(corev1.PersistentVolumeClaimControllerResizeInfeasible)
+			}, "Ceiling"},
+			"it refused what it gives now": {func(in *Input) { remember(in, "12Gi", time.Hour, false); ceiling(in, "12Gi", time.Minute) }, "Expanding"},
 			"the class does not allow it": {func(in *Input) {
 				fill(in, 0, 90)
 				in.State.Members[0].Claim.ClassName = "fixed"
