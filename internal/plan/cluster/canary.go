@@ -88,9 +88,15 @@ func (w *wave) took(in Input, g grower) bool {
 	if g.Claim.Capacity.Cmp(g.want) < 0 {
 		return true
 	}
-	since, known := w.since(in)
 	told := g.Record.Status.Storage
-	return known && told != nil && told.LastExpansionTime != nil && !told.LastExpansionTime.Time.Before(since)
+	if told == nil {
+		return false
+	}
+	if told.Capacity != nil && told.Capacity.Cmp(g.Claim.Capacity) < 0 {
+		return true // it grew a moment ago, and its node has yet to say so
+	}
+	since, known := w.since(in)
+	return known && told.LastExpansionTime != nil && !told.LastExpansionTime.Time.Before(since)
 }
 
 func waveOf(waves *[]*wave, size resource.Quantity, shard int) *wave {

@@ -105,6 +105,11 @@ func TestSizesCurrent(t *testing.T) {
 			member.Claim.Capacity = resource.MustParse("20Gi")
 			member.Record.Status.Storage = &v1alpha1.NodeStorageStatus{LastExpansionTime: new(metav1.NewTime(noon))}
 		}, rest},
+		"the first has grown, and its node has yet to say so": {func(in *Input) {
+			member := tell(in, 1, "20Gi")
+			member.Claim.Capacity = resource.MustParse("20Gi")
+			member.Record.Status.Storage = &v1alpha1.NodeStorageStatus{Capacity: new(resource.MustParse("10Gi"))}
+		}, rest},
 		"a volume that had the size before proves nothing": {func(in *Input) {
 			tell(in, 1, "20Gi").Claim.Capacity = resource.MustParse("20Gi")
 		}, nodes("prod-1-1")},

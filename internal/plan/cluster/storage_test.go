@@ -60,6 +60,7 @@ func TestSizesGiven(t *testing.T) {
 		"a larger size waits its turn":   {edit: sized("20Gi"), want: []string{"settled"}},
 		"a smaller size goes to nobody":  {edit: sized("5Gi"), want: []string{"settled"}},
 		"the same size, written in bits": {edit: sized("10240Mi"), want: []string{"settled"}},
+		"the same size, in bytes":        {edit: sized("10737418240"), want: []string{"settled"}},
 		"another retention goes to all, though a growth waits": {
 			edit: func(in *Input) {
 				sized("20Gi")(in)
