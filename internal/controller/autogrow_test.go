@@ -39,14 +39,26 @@ func automatic(t *testing.T) *world {
 	t.Helper()
 	w := formed(t, true)
 	w.filled = map[int]int64{0: 1 << 20, 1: 1 << 20, 2: 1 << 20}
-	cluster := w.cluster()
-	cluster.Spec.Storage.AutoExpansion = &v1alpha1.AutoExpansion{
-		Mode: v1alpha1.AutoExpansionAuto, MaxSize: new(resource.MustParse("10Gi")), ThresholdPercent: 80, EmergencyPercent: 95,
-		Increment: "20%", Cooldown: metav1.Duration{Duration: time.Hour},
-	}
-	w.must(w.api.Update(w.t.Context(), cluster))
+	w.automate(func(auto *v1alpha1.AutoExpansion) {
+		*auto = v1alpha1.AutoExpansion{
+			Mode: v1alpha1.AutoExpansionAuto, MaxSize: new(resource.MustParse("10Gi")), ThresholdPercent: 80, EmergencyPercent: 95,
+			Increment: "20%", Cooldown: metav1.Duration{Duration: time.Hour},
+		}
+	})
 	w.settle()
 	return w
+}
+
+// automate has the user change how volumes grow by themselves.
+func (w *world) automate(change func(*v1alpha1.AutoExpansion)) {
+	w.t.Helper()
+	cluster := w.cluster()
+	if cluster.Spec.Storage.AutoExpansion == nil {
+		cluster.Spec.Storage.AutoExpansion = &v1alpha1.AutoExpansion{}
+	}
+	change(cluster.Spec.Storage.AutoExpansion)
+	cluster.Generation++
+	w.must(w.api.Update(w.t.Context(), cluster))
 }
 
 func (w *world) fill(shard int, percentOfGi int64) { w.filled[shard] = percentOfGi << 30 / 100 }
@@ -103,6 +115,35 @@ func TestKilledInAnEmergency(t *testing.T) {
 	if got := w.picture().sizesBy()["prod-1-0"]; got != "3Gi of 3Gi" {
 		t.Errorf("a second time it gets %s", got)
 	}
+}
+
+// What automatic growth asks for cannot be had: it says so and asks for no more,
+// and a smaller largest size gives all volumes of the shard that.
+func TestAnInfeasibleGrowthByItselfIsTakenBack(t *testing.T) {
+	t.Parallel()
+	w := automatic(t)
+	w.most = resource.MustParse("3Gi")
+	w.automate(func(auto *v1alpha1.AutoExpansion) { auto.Increment = "5Gi" })
+	w.fill(1, 90)
+	for range 60 {
+		w.pass()
+		w.tick()
+	}
+	conditions := w.cluster().Status.Conditions
+	for kind, reason := range map[string]string{v1alpha1.ConditionAutoExpansion: v1alpha1.ReasonAutoCeiling, v1alpha1.ConditionStorageReady: v1alpha1.ReasonExpansionInfeasible} {
+		if told := meta.FindStatusCondition(conditions, kind); told.Status != metav1.ConditionFalse || told.Reason != reason {
+			t.Errorf("%s is %s %s: %s", kind, told.Status, told.Reason, told.Message)
+		}
+	}
+	w.automate(func(auto *v1alpha1.AutoExpansion) { auto.MaxSize = new(resource.MustParse("3Gi")) })
+	surviveKills(t, w, func(t *testing.T, end picture) {
+		t.Helper()
+		for _, node := range []string{"prod-1-0", "prod-1-1"} {
+			if got := end.sizesBy()[node]; got != "3Gi of 3Gi" {
+				t.Errorf("node %s has %s", node, got)
+			}
+		}
+	})
 }
 
 // Full disks grow although no server takes writes, and the spec stays as it was.
