@@ -136,7 +136,7 @@ func (w *world) startOperator() {
 	events := &record.FakeRecorder{} // without a channel it drops them
 	w.clusters = &controller.ClusterReconciler{
 		Client: operator, Dial: w.servers.Dial, Events: events, AgentImage: "valkey-operator:v1",
-		Observer: observe.ClusterObserver{Reader: w.api, Direct: w.api, Dial: w.servers.Dial, Ask: w.ask, Now: w.now},
+		Observer: observe.ClusterObserver{Reader: w.api, Direct: w.api, ReadClasses: true, Dial: w.servers.Dial, Ask: w.ask, Now: w.now},
 	}
 	w.nodes = &controller.NodeReconciler{
 		Client: operator, Events: events,
