@@ -48,12 +48,20 @@ func TestClusterEvents(t *testing.T) {
 		"it is no longer ready": {says(true, ready), says(true, unready), []string{"Warning PodsNotReady why"}},
 		"a growth began":        {says(true, bound), began, []string{"Normal VolumeExpanding why"}},
 		"a growth is repeated":  {says(true, [3]string{"StorageReady", "False", "ExpansionRetrying"}), says(true, expanding), nil},
-		"a growth to another size began while one ran":          {began, larger, []string{"Normal VolumeExpanding why"}},
-		"a growth began of volumes that are full":               {says(true, bound), full, []string{"Normal VolumeExpanding volumes grow to 2Gi", "Warning DiskFull why"}},
-		"a growth began that was decided and told a moment ago": {says(true, bound), auto, nil},
-		"a growth failed":               {began, gone, []string{"Warning VolumeExpansionFailed ExpansionInfeasible: why"}},
-		"it stays failed":               {gone, gone, nil},
-		"it was taken back":             {gone, back, []string{"Normal VolumeExpansionRecovered the growth to 10Ti, which could not be had, was taken back; volumes keep what they have, and 1Gi is asked for"}},
+		"a growth to another size began while one ran": {
+			began, larger, []string{"Normal VolumeExpanding why"},
+		},
+		"a growth began of volumes that are full": {
+			says(true, bound), full, []string{"Normal VolumeExpanding volumes grow to 2Gi", "Warning DiskFull why"},
+		},
+		"a growth began that was decided and told a moment ago": {
+			says(true, bound), auto, nil,
+		},
+		"a growth failed": {began, gone, []string{"Warning VolumeExpansionFailed ExpansionInfeasible: why"}},
+		"it stays failed": {gone, gone, nil},
+		"it was taken back": {
+			gone, back, []string{"Normal VolumeExpansionRecovered the growth to 10Ti, which could not be had, was taken back; volumes keep what they have, and 1Gi is asked for"},
+		},
 		"the size can be had after all": {gone, raised, nil},
 		"a growth ended":                {began, ended, []string{"Normal VolumeExpanded why in 1m30s"}},
 		"a growth is blocked":           {says(true, expanding), says(true, rejected), []string{"Warning VolumeExpansionBlocked StorageClassNotExpandable: why"}},
