@@ -66,7 +66,20 @@ type Storage struct {
 	} `json:"capacity"`
 	Phase      string       `json:"phase"`
 	ExpandedAt *metav1.Time `json:"expandedAt"`
-	Volumes    []Volume     `json:"volumes"`
+	// RecommendedSize is nil where nothing is recommended, Ceiling where no
+	// driver refused a size for good.
+	RecommendedSize *resource.Quantity `json:"recommendedSize"`
+	Ceiling         *struct {
+		Size resource.Quantity `json:"size"`
+	} `json:"ceiling"`
+	Volumes []Volume `json:"volumes"`
+	Shards  []Shard  `json:"shards"`
+}
+
+// Shard is one line of status.storage.shards: what a shard has grown to by itself.
+type Shard struct {
+	Shard      int               `json:"shard"`
+	AutoTarget resource.Quantity `json:"autoTarget"`
 }
 
 // Volume is one line of status.storage.volumes.
@@ -78,6 +91,8 @@ type Volume struct {
 	Message   string            `json:"message"`
 	Requested resource.Quantity `json:"requested"`
 	Capacity  resource.Quantity `json:"capacity"`
+	// NextEligibleTime is nil where no provider makes the volume wait.
+	NextEligibleTime *metav1.Time `json:"nextEligibleTime"`
 }
 
 // Node is a ValkeyNode.

@@ -152,3 +152,22 @@ func (s *Stage) Await(what string, within time.Duration, check func() (ok bool, 
 		}
 	}
 }
+
+// Hold ends the journey if check says no within some time: for what must not
+// happen there is nothing to wait for. What must hold is in the failure.
+func (s *Stage) Hold(what string, during time.Duration, check func() (ok bool, seen string)) {
+	end, tick := time.After(during), time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		ok, seen := check()
+		s.Expect(ok, "it did not stay so that %s: %s", what, seen)
+		select {
+		case <-s.ctx.Done():
+			s.Fail("the time of the journey is over while %s", what)
+		case <-end:
+			s.Say("for %s it stayed so that %s", seconds(during), what)
+			return
+		case <-tick.C:
+		}
+	}
+}

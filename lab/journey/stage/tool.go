@@ -109,6 +109,13 @@ func (c *Cluster) Load(n int, progress func(percent int)) ledger.Loaded {
 	return loaded
 }
 
+// Fill writes so many MiB of values that do not compress. How many of them are
+// acknowledged is not its matter.
+func (c *Cluster) Fill(mib int) {
+	c.tool("fill", "--mib", fmt.Sprint(mib), "--addr", c.seeds())
+	c.Say("%d MiB of values were written", mib)
+}
+
 // Verify reads n loaded keys back and ends the journey unless all are there.
 func (c *Cluster) Verify(n int, progress func(percent int)) ledger.Verified {
 	v := c.Read(n, progress)

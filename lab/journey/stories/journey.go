@@ -55,7 +55,10 @@ type Journey struct {
 // All journeys, in the order in which they are run.
 func All() []Journey {
 	var all []Journey
-	for _, group := range [][]Journey{creating(), surviving(), growing(), refusing(), deleting(), guarding(), operating()} {
+	for _, group := range [][]Journey{
+		creating(), surviving(), growing(), sizing(), growingOffline(), growingByItself(), growingKilled(),
+		refusing(), limiting(), failing(), filling(), deleting(), guarding(), operating(),
+	} {
 		all = append(all, group...)
 	}
 	for i := range all {

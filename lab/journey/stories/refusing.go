@@ -3,6 +3,7 @@ package stories
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 
@@ -71,13 +72,21 @@ func fixedClass(s *stage.Stage) string {
 }
 
 // copyClass makes a class like the one in use; dropClass was called for it before.
-func copyClass(s *stage.Stage, name string, expandable bool) {
+func copyClass(s *stage.Stage, name string, expandable bool) { makeClass(s, name, expandable, nil) }
+
+// makeClass is copyClass with more parameters for the driver.
+func makeClass(s *stage.Stage, name string, expandable bool, more map[string]string) {
 	classes := s.Typed.StorageV1().StorageClasses()
 	origin, err := classes.Get(s.Context(), className(s), metav1.GetOptions{})
 	s.NoError(err, "reading the storage class")
+	parameters := maps.Clone(origin.Parameters)
+	if parameters == nil {
+		parameters = map[string]string{}
+	}
+	maps.Copy(parameters, more)
 	_, err = classes.Create(s.Context(), &storagev1.StorageClass{
 		ObjectMeta:  metav1.ObjectMeta{Name: name},
-		Provisioner: origin.Provisioner, Parameters: origin.Parameters, ReclaimPolicy: origin.ReclaimPolicy,
+		Provisioner: origin.Provisioner, Parameters: parameters, ReclaimPolicy: origin.ReclaimPolicy,
 		MountOptions: origin.MountOptions, VolumeBindingMode: origin.VolumeBindingMode, AllowVolumeExpansion: &expandable,
 	}, metav1.CreateOptions{})
 	s.NoError(err, "making a storage class")
