@@ -67,7 +67,7 @@ func TestRefusedClaimEditsAreClassified(t *testing.T) {
 				return
 			}
 			w.awaitObstacle(row.to)
-			wantReason(t, w.try(row.to), row.reason)
+			_ = wantReason(t, w.try(row.to), row.reason)
 			refusal := wantReason(t, w.expand(row.to), row.reason)
 			if !strings.Contains(string(page), refusal.Message) || !strings.Contains(string(page), what) {
 				t.Errorf("the page of refusals lacks the row\n| %s | `%s` | `%s` |", what, refusal.Reason, refusal.Message)
