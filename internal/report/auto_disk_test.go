@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,9 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/plan/cluster"
 )
 
@@ -182,5 +185,34 @@ func TestFullVolumesOfALargeClusterAreListed(t *testing.T) {
 	}
 	if meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionStorageReady) {
 		t.Error("a nearly full volume is no trouble with storage yet")
+	}
+}
+
+// A full volume waits for no other, and may have grown by the next look: its
+// growth begins with the pass that told its node.
+func TestTheGrowthOfAFullVolumeBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	in := automaticCluster()
+	mode(&in, v1alpha1.AutoExpansionOff)
+	stuck(&in, 0)
+	in.Spec.Storage.Size = new(size("20Gi"))
+	for i := range in.State.Members {
+		in.State.Members[i].Claim.Phase = corev1.ClaimBound
+	}
+	for what, row := range map[string]struct {
+		outcome plan.Outcome
+		want    bool
+	}{
+		"its node was told":          {plan.Outcome{{Rule: cluster.RuleSizesGiven, Done: 1}}, true},
+		"its node could not be told": {plan.Outcome{{Rule: cluster.RuleSizesGiven, Err: errors.New("no")}}, false},
+		"nothing was done":           {nil, false},
+	} {
+		if since := Cluster(in, verdicts(nil), row.outcome).Storage.ExpandingSince; (since != nil) != row.want {
+			t.Errorf("%s: it began %v", what, since)
+		}
+	}
+	fill(&in, 0, 50)
+	if since := Cluster(in, verdicts(nil), plan.Outcome{{Rule: cluster.RuleSizesGiven, Done: 1}}).Storage.ExpandingSince; since != nil {
+		t.Errorf("one with room, whose node was told something else, began %v", since)
 	}
 }

@@ -96,12 +96,13 @@ func growthIn(in cluster.Input, p plan.Plan, o plan.Outcome) growth {
 	var found growth
 	step, _ := p.Step(cluster.RuleSizesCurrent)
 	result, acted := o.Of(cluster.RuleSizesCurrent)
+	given, _ := o.Of(cluster.RuleSizesGiven)
 	found.begins = acted && result.Done > 0 && len(step.Trials) > 0
 	found.runs = acted && result.Done > 0
 	for _, member := range in.State.Members {
 		if member.Wanted && behind(in, member) {
 			found.waits = true
-			found.runs = found.runs || !untouched(in, member)
+			found.runs = found.runs || !untouched(in, member) || given.Done > 0 && cluster.GrowsAtOnce(in, member)
 		}
 	}
 	return found

@@ -30,7 +30,7 @@ var tracks = []plan.Track[Input]{
 		{Name: "templatesCurrent", Judge: templatesCurrent},
 	}},
 	{Name: "storage", Rules: []plan.Rule[Input]{
-		{Name: "sizesGiven", Judge: sizesGiven},
+		{Name: RuleSizesGiven, Judge: sizesGiven},
 		{Name: RuleGrowthPossible, Judge: growthPossible},
 		{Name: RuleSizesCurrent, Judge: sizesCurrent},
 		{Name: "sizeNotBelowCapacity", Judge: sizeNotBelowCapacity},

@@ -15,6 +15,7 @@ import (
 
 // Names of rules that others look up in a plan.
 const (
+	RuleSizesGiven     = "sizesGiven"
 	RuleGrowthPossible = "growthPossible"
 	RuleSizesCurrent   = "sizesCurrent"
 )

@@ -125,6 +125,12 @@ func (in Input) waits(member state.Member) bool {
 	return !full(member) || class.Known && !class.Value.Expandable || in.infeasible(size)
 }
 
+// GrowsAtOnce says whether a member's volume is told of a larger size without
+// waiting for any other: when it is full.
+func GrowsAtOnce(in Input, member state.Member) bool {
+	return member.Claim != nil && member.Claim.Capacity.Cmp(in.target(member)) < 0 && !in.waits(member)
+}
+
 // infeasible says whether a driver is known to refuse a size, or a smaller one, for
 // good: not even a full volume is asked for that in vain.
 func (in Input) infeasible(size resource.Quantity) bool {
