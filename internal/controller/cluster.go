@@ -77,13 +77,13 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	}
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
-	r.passes.write(ctx, client.ObjectKeyFromObject(object), made)
+	same := r.passes.write(ctx, client.ObjectKeyFromObject(object), made, snapshot.Now)
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
 		return unreported(err)
 	}
-	return nodeResult(made, outcome)
+	return nextPass(made.Next(same), outcome)
 }
 
 // report writes the status if it differs, and the events of the difference.

@@ -48,6 +48,10 @@ const (
 	LookDrift = time.Minute
 )
 
+// longWait is how long a plan stays the same before it is looked for less
+// often: servers start, and take over from each other, within less.
+const longWait = 2 * time.Minute
+
 // Verdict is what a rule found and wants done.
 type Verdict struct {
 	Hold    Hold
@@ -145,13 +149,18 @@ func (o Outcome) Of(rule string) (Result, bool) {
 	return Result{}, false
 }
 
-// Next is how soon to look again, if nothing wakes us before.
-func (p Plan) Next() time.Duration {
+// Next is how soon to look again, if nothing wakes us before, at a plan that
+// has been the same for some time. What has waited for long does not pass
+// within a moment of its own: it is looked at each LookWorld at most.
+func (p Plan) Next(same time.Duration) time.Duration {
 	next := LookDrift
 	for _, step := range p {
 		if step.Look > 0 && step.Look < next {
 			next = step.Look
 		}
+	}
+	if same > longWait {
+		next = max(next, LookWorld)
 	}
 	return next
 }
