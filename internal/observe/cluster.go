@@ -236,11 +236,7 @@ func (o ClusterObserver) members(ctx context.Context, cluster *v1alpha1.ValkeyCl
 	for i := range nodes.Items {
 		addRecord(byName, &nodes.Items[i], cluster)
 	}
-	for i := range claims.Items {
-		claim := state.ClaimOf(&claims.Items[i])
-		snapshot.Claims = append(snapshot.Claims, claim)
-		addClaim(byName, claim)
-	}
+	addClaims(byName, claims.Items, snapshot)
 	for i := range pods.Items {
 		labels := pods.Items[i].Labels
 		key := cluster.Name + "-" + labels[name.LabelShardIndex] + "-" + labels[name.LabelNodeIndex]
@@ -265,9 +261,15 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 	}
 }
 
-func addClaim(byName map[string]*state.Member, claim state.Claim) {
+func addClaims(byName map[string]*state.Member, claims []corev1.PersistentVolumeClaim, snapshot *state.Cluster) {
+	byClaim := map[string]*state.Member{}
 	for _, member := range byName {
-		if claim.Name == name.Claim(member.Name) {
+		byClaim[name.Claim(member.Name)] = member
+	}
+	for i := range claims {
+		claim := state.ClaimOf(&claims[i])
+		snapshot.Claims = append(snapshot.Claims, claim)
+		if member := byClaim[claim.Name]; member != nil {
 			member.Claim = &claim
 		}
 	}
