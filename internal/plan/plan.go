@@ -38,6 +38,9 @@ func (h Hold) String() string {
 
 // Times after which a rule may want to look again without being woken.
 const (
+	// LookWritten: what we have just written is seen within milliseconds; one
+	// look too early costs a conflict.
+	LookWritten = 20 * time.Millisecond
 	// LookGossip: gossip and handshakes take tenths of a second.
 	LookGossip = 200 * time.Millisecond
 	// LookServer: a server starts, loads or syncs.
