@@ -15,7 +15,9 @@ packages() { # the Debian packages that are missing
 		command=${need%=*} package=${need#*=}
 		PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null || echo "$package"
 	done
+	[ -e /usr/include/stdio.h ] || echo libc6-dev
 	[ -e /usr/include/seccomp.h ] || echo libseccomp-dev
+	[ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
 }
 missing=$(packages)
 if [ -n "$missing" ]; then
