@@ -64,10 +64,11 @@ func (c *controller) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest)
 		return nil, status.Errorf(codes.AlreadyExists, "%s exists with %d bytes", v.Name, have)
 	case err == nil:
 		v, size = old, have
-	default:
-		if err := c.create(v, limits, size); err != nil {
-			return nil, err
-		}
+	case status.Code(err) == codes.NotFound:
+		err = c.create(v, limits, size)
+	}
+	if err != nil {
+		return nil, err
 	}
 	out := &csi.Volume{VolumeId: v.Name, CapacityBytes: size}
 	if v.Pinned != "" {
@@ -99,9 +100,9 @@ func newVolume(r *csi.CreateVolumeRequest) (volume, error) {
 	if err != nil {
 		return volume{}, status.Error(codes.InvalidArgument, err.Error())
 	}
-	v := volume{Name: r.Name, FSType: r.VolumeCapabilities[0].GetMount().GetFsType(), Pool: r.Parameters[poolParameter], Limits: limits}
-	if name := r.Parameters[claimNameParameter]; name != "" {
-		v.Claim = r.Parameters[claimNamespaceParameter] + "/" + name
+	v := volume{
+		Name: r.Name, Claim: claimOf(r.Parameters), FSType: r.VolumeCapabilities[0].GetMount().GetFsType(),
+		Pool: r.Parameters[poolParameter], Limits: limits,
 	}
 	if t := r.GetAccessibilityRequirements().GetPreferred(); len(t) > 0 && r.Parameters[scopeParameter] == "node" {
 		v.Pinned = t[0].Segments[topologyKey]
@@ -109,11 +110,19 @@ func newVolume(r *csi.CreateVolumeRequest) (volume, error) {
 	return v, nil
 }
 
+// claimOf is the claim that a volume is made for, as NAMESPACE/NAME.
+func claimOf(parameters map[string]string) string {
+	if name := parameters[claimNameParameter]; name != "" {
+		return parameters[claimNamespaceParameter] + "/" + name
+	}
+	return ""
+}
+
 func (c *controller) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, _, err := c.pool.get(r.VolumeId)
-	if status.Code(err) == codes.InvalidArgument {
+	if err != nil && status.Code(err) != codes.NotFound {
 		return nil, err
 	}
 	if err == nil && v.Node != "" {
@@ -149,15 +158,6 @@ func (c *controller) ControllerUnpublishVolume(_ context.Context, r *csi.Control
 	return &csi.ControllerUnpublishVolumeResponse{}, c.pool.put(r.VolumeId, v)
 }
 
-func (c *controller) GetCapacity(context.Context, *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
-	s, _, err := c.pool.settings()
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	free := s.limits(volume{}).Capacity.Value() - c.pool.promised("", "")
-	return &csi.GetCapacityResponse{AvailableCapacity: max(0, free)}, nil
-}
-
 func (c *controller) ValidateVolumeCapabilities(_ context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if _, _, err := c.pool.get(r.VolumeId); err != nil {
 		return nil, err
@@ -173,7 +173,6 @@ func (c *controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 		csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
-		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	} {
 		out.Capabilities = append(out.Capabilities, &csi.ControllerServiceCapability{

@@ -3,6 +3,7 @@ package loopback
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,8 +193,32 @@ func TestAVolumeIsOnOneNode(t *testing.T) {
 		_, err = c.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "a"})
 		wantCode(t, err, codes.OK)
 	}
-	_, err = c.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "../../etc/passwd"})
+}
+
+func TestANameNeverLeadsOutOfThePool(t *testing.T) {
+	t.Parallel()
+	c := newController(t, `{}`)
+	const outside = "../outside"
+	wantCode(t, create(c, outside, 64*mib, nil), codes.InvalidArgument)
+	_, err := c.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: outside})
 	wantCode(t, err, codes.InvalidArgument)
+}
+
+func TestAVolumeWhoseRecordIsSpoiltIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := newController(t, `{}`)
+	if err := create(c, "a", 64*mib, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.pool.record("a"), []byte("spoilt"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, create(c, "a", 64*mib, nil), codes.Internal)
+	_, err := c.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "a"})
+	wantCode(t, err, codes.Internal)
+	if b, err := os.ReadFile(c.pool.record("a")); err != nil || string(b) != "spoilt" {
+		t.Errorf("the record is %q, %v", b, err)
+	}
 }
 
 func TestModificationsAreLimitedInAPeriod(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +21,8 @@ import (
 
 // Fault is a failure or a delay to act out.
 type Fault struct {
-	// Code is the gRPC code to fail with, such as Internal; none: only delay.
+	// Code is the gRPC code to fail with, such as Internal; none: only delay. OK
+	// lets a call through that a fault further down the list would fail.
 	Code string `json:"code,omitempty"`
 	// Message is the error's text; none: one that says where it comes from.
 	Message string `json:"message,omitempty"`
@@ -40,12 +43,12 @@ type Faults []Fault
 func (f *Faults) UnmarshalJSON(b []byte) error {
 	var list []Fault
 	if strings.HasPrefix(strings.TrimSpace(string(b)), "[") {
-		err := json.Unmarshal(b, &list)
+		err := decode(b, &list)
 		*f = list
 		return err
 	}
 	var one Fault
-	err := json.Unmarshal(b, &one)
+	err := decode(b, &one)
 	*f = Faults{one}
 	return err
 }
@@ -58,17 +61,39 @@ var codesByName = func() map[string]codes.Code {
 	return names
 }()
 
-func (f Faults) validate() error {
+// methods are the calls that can fail.
+var methods = func() map[string]bool {
+	names := map[string]bool{}
+	for _, service := range []grpc.ServiceDesc{csi.Identity_ServiceDesc, csi.Controller_ServiceDesc, csi.Node_ServiceDesc} {
+		for _, m := range service.Methods {
+			names[m.MethodName] = true
+		}
+	}
+	return names
+}()
+
+func (f Faults) validate(method string) error {
+	if !methods[method] {
+		return fmt.Errorf("%q is no CSI method: write it as ControllerExpandVolume", method)
+	}
 	for _, fault := range f {
-		if _, ok := codesByName[fault.Code]; !ok && fault.Code != "" {
-			return fmt.Errorf("%q is no gRPC code: write it as ResourceExhausted", fault.Code)
+		if err := fault.validate(); err != nil {
+			return fmt.Errorf("fault of %s: %w", method, err)
 		}
-		if fault.Code == "" && fault.Delay.Duration == 0 {
-			return errors.New("a fault needs a code or a delay")
-		}
-		if fault.Times < 0 {
-			return errors.New("times cannot be negative")
-		}
+	}
+	return nil
+}
+
+func (f Fault) validate() error {
+	switch _, known := codesByName[f.Code]; {
+	case f.Code != "" && !known:
+		return fmt.Errorf("%q is no gRPC code: write it as ResourceExhausted", f.Code)
+	case f.Code == "" && f.Delay.Duration == 0:
+		return errors.New("a fault needs a code or a delay")
+	case f.Delay.Duration < 0:
+		return errors.New("a delay cannot be negative")
+	case f.Times < 0:
+		return errors.New("times cannot be negative")
 	}
 	return nil
 }
@@ -118,7 +143,10 @@ func (f Fault) perform(ctx context.Context, method string) error {
 // the claim that its volume was made for.
 func (p Pool) describe(request any) string {
 	text := fmt.Sprint(request)
-	if r, ok := request.(interface{ GetVolumeId() string }); ok {
+	switch r := request.(type) {
+	case *csi.CreateVolumeRequest: // there is no volume yet that knows its claim
+		text += " " + claimOf(r.Parameters)
+	case interface{ GetVolumeId() string }:
 		if v, _, err := p.get(r.GetVolumeId()); err == nil {
 			text += " " + v.Claim
 		}

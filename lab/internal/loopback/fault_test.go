@@ -2,12 +2,16 @@ package loopback
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 )
 
@@ -59,6 +63,77 @@ func TestAFaultMatchesTheClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, answers(t, p, expandOf("pvc-1"), expandOf("pvc-2")), codes.Internal, codes.OK)
+}
+
+func TestAFaultMatchesTheClaimOfAVolumeYetToBeMade(t *testing.T) {
+	t.Parallel()
+	p := pool(t, `{"faults": {"CreateVolume": {"code": "Internal", "match": "prod/data-0"}}}`)
+	for name, want := range map[string]codes.Code{"data-0": codes.Internal, "data-1": codes.OK} {
+		err := p.actOut(t.Context(), "CreateVolume", &csi.CreateVolumeRequest{
+			Name: "pvc-1", Parameters: map[string]string{claimNamespaceParameter: "prod", claimNameParameter: name},
+		})
+		wantCode(t, err, want)
+	}
+}
+
+func TestOKLetsACallPastTheNextFault(t *testing.T) {
+	t.Parallel()
+	p := pool(t, `{"faults": {"ControllerExpandVolume": [{"code": "OK", "match": "pvc-1"}, {"code": "Internal"}]}}`)
+	equal(t, answers(t, p, expandOf("pvc-1"), expandOf("pvc-2")), codes.OK, codes.Internal)
+}
+
+// TestEveryCodeReachesTheCaller asks over a socket, as Kubernetes does.
+func TestEveryCodeReachesTheCaller(t *testing.T) {
+	t.Parallel()
+	p := pool(t, `{}`)
+	socket := filepath.Join(t.TempDir(), "s")
+	s := newServer(p)
+	csi.RegisterControllerServer(s, &controller{pool: p, now: time.Now})
+	csi.RegisterNodeServer(s, &node{pool: p})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, s, socket) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	ctl, nodes := csi.NewControllerClient(connection), csi.NewNodeClient(connection)
+	// The first call waits until the server listens.
+	if _, err := ctl.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]func() error{
+		"ControllerExpandVolume": func() error {
+			_, err := ctl.ControllerExpandVolume(t.Context(), expandOf("pvc-1"))
+			return err
+		},
+		"ControllerPublishVolume": func() error {
+			_, err := ctl.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "pvc-1"})
+			return err
+		},
+		"NodeExpandVolume": func() error {
+			_, err := nodes.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: "pvc-1"})
+			return err
+		},
+	}
+	for method, call := range calls {
+		for _, code := range []codes.Code{codes.Internal, codes.ResourceExhausted, codes.FailedPrecondition, codes.InvalidArgument, codes.DeadlineExceeded} {
+			set(t, p, fmt.Sprintf(`{"faults": {%q: {"code": %q, "message": "as told", "times": 1}}}`, method, code))
+			err := call()
+			wantCode(t, err, code)
+			if got := status.Convert(err).Message(); got != "as told" {
+				t.Errorf("%s: the message is %q", method, got)
+			}
+			wantCode(t, call(), codes.NotFound) // the driver's own answer: there is no such volume
+		}
+	}
 }
 
 func TestAFaultIsActedOutSoManyTimes(t *testing.T) {

@@ -9,11 +9,25 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
 )
 
 // ballast is the file in a volume's root that takes its room away.
 const ballast = ".lab-ballast"
+
+// FillRule fills the volumes that match.
+type FillRule struct {
+	Match string            `json:"match,omitempty"`
+	Leave resource.Quantity `json:"leave,omitzero"` // bytes left free
+}
+
+func (r FillRule) validate() error {
+	if r.Leave.Sign() < 0 {
+		return errors.New("fill cannot leave less than nothing")
+	}
+	return nil
+}
 
 // keepFilled acts out the fill rules on this node until ctx ends. Filling is
 // no CSI call, so it looks each second.

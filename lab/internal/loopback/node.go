@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -157,49 +156,6 @@ func (n *node) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeReques
 		return nil, err
 	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, growFileSystem(device, dir)
-}
-
-func (n *node) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(r.VolumePath, &st); err != nil {
-		return nil, status.Errorf(codes.NotFound, "%s: %v", r.VolumePath, err)
-	}
-	block := st.Bsize
-	bytes := &csi.VolumeUsage{
-		Unit: csi.VolumeUsage_BYTES, Total: int64(st.Blocks) * block,
-		Available: int64(st.Bavail) * block, Used: int64(st.Blocks-st.Bfree) * block,
-	}
-	inodes := &csi.VolumeUsage{
-		Unit: csi.VolumeUsage_INODES, Total: int64(st.Files),
-		Available: int64(st.Ffree), Used: int64(st.Files - st.Ffree),
-	}
-	s, _, err := n.pool.settings()
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	for _, rule := range s.Stats {
-		if strings.Contains(n.pool.describe(r), rule.Match) {
-			if err := rule.apply(bytes); err != nil {
-				return nil, err
-			}
-			break
-		}
-	}
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{bytes, inodes}}, nil
-}
-
-func (r StatsRule) apply(u *csi.VolumeUsage) error {
-	if r.Missing {
-		return status.Error(codes.Unavailable, "statistics are switched off in pool.json")
-	}
-	if r.Capacity != nil {
-		u.Total = r.Capacity.Value()
-	}
-	if r.Used != nil {
-		u.Used = r.Used.Value()
-	}
-	u.Available = max(0, u.Total-u.Used)
-	return nil
 }
 
 func (n *node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {

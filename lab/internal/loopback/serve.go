@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -50,7 +51,8 @@ func ServeNode(ctx context.Context, pool Pool, name, socket, registrations strin
 		pluginregistration.RegisterRegistrationServer(r, registration{endpoint: socket})
 		cancel(serve(ctx, r, filepath.Join(registrations, DriverName+"-reg.sock")))
 	}()
-	return serve(ctx, s, socket)
+	// A server that is stopped ends without an error: the cause may be the other's.
+	return errors.Join(serve(ctx, s, socket), context.Cause(ctx))
 }
 
 // newServer acts out the faults that are set and logs each call that fails.

@@ -3,6 +3,7 @@ package loopback
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -82,21 +83,6 @@ func (o *Owner) UnmarshalText(b []byte) error {
 // MarshalText writes UID:GID.
 func (o Owner) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%d:%d", o.UID, o.GID), nil }
 
-// StatsRule changes the statistics of the volumes that match.
-type StatsRule struct {
-	Match   string `json:"match,omitempty"`
-	Missing bool   `json:"missing,omitempty"` // fail instead
-	// Capacity and Used replace what was measured.
-	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	Used     *resource.Quantity `json:"used,omitempty"`
-}
-
-// FillRule fills the volumes that match.
-type FillRule struct {
-	Match string            `json:"match,omitempty"`
-	Leave resource.Quantity `json:"leave,omitzero"` // bytes left free
-}
-
 func defaults() Limits {
 	// Sparse files: room is taken as it is written, not as it is promised.
 	capacity, maxVolume, roundUp := resource.MustParse("24Gi"), resource.MustParse("8Gi"), resource.MustParse("1Mi")
@@ -131,25 +117,41 @@ func (s Settings) limits(v volume) Limits {
 
 func parseSettings(b []byte) (Settings, error) {
 	var s Settings
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
+	if err := decode(b, &s); err != nil {
 		return s, fmt.Errorf("pool.json: %w", err)
 	}
-	if err := s.validate(); err != nil {
-		return s, err
+	return s, s.validate()
+}
+
+// decode reads one JSON value and refuses what it does not know: a knob that
+// is misspelt would turn nothing.
+func decode(b []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
 	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+func (s Settings) validate() error {
+	errs := []error{s.Limits.validate()}
 	for _, l := range s.Pools {
-		if err := l.validate(); err != nil {
-			return s, err
-		}
+		errs = append(errs, l.validate())
 	}
 	for method, faults := range s.Faults {
-		if err := faults.validate(); err != nil {
-			return s, fmt.Errorf("fault of %s: %w", method, err)
-		}
+		errs = append(errs, faults.validate(method))
 	}
-	return s, nil
+	for _, rule := range s.Stats {
+		errs = append(errs, rule.validate())
+	}
+	for _, rule := range s.Fill {
+		errs = append(errs, rule.validate())
+	}
+	return errors.Join(errs...)
 }
 
 func (l Limits) validate() error {

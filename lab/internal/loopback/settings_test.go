@@ -37,6 +37,12 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"a code that gRPC does not have":  {`{"faults": {"NodeExpandVolume": {"code": "EXHAUSTED"}}}`, "EXHAUSTED"},
 		"a fault that does nothing":       {`{"faults": {"NodeExpandVolume": {}}}`, "a code or a delay"},
 		"a fault acted out less than nil": {`{"faults": {"NodeExpandVolume": [{"code": "Internal", "times": -1}]}}`, "negative"},
+		"a delay that is over already":    {`{"faults": {"NodeExpandVolume": {"delay": "-1s"}}}`, "negative"},
+		"a fault's field misspelt":        {`{"faults": {"NodeExpandVolume": {"code": "Internal", "time": 2}}}`, "time"},
+		"a method that CSI does not have": {`{"faults": {"NodeExpand": {"code": "Internal"}}}`, "NodeExpand"},
+		"statistics as they are":          {`{"stats": [{"match": "a"}]}`, "missing, capacity or used"},
+		"less than no room left":          {`{"fill": [{"leave": "-1Mi"}]}`, "less than nothing"},
+		"two settings":                    {`{} {"capacity": "2Gi"}`, "more than one"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
