@@ -13,7 +13,7 @@ import (
 func Deployment(member Member) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(name.Workload(member.Name), member.Namespace).
 		WithLabels(member.Labels()).
-		WithAnnotations(revisionAnnotation(member)).
+		WithAnnotations(workloadAnnotations(member)).
 		WithOwnerReferences(ownedByNode(member)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(1).

@@ -27,7 +27,7 @@ func Workload(member Member) runtime.ApplyConfiguration {
 func StatefulSet(member Member) *appsv1ac.StatefulSetApplyConfiguration {
 	return appsv1ac.StatefulSet(name.Workload(member.Name), member.Namespace).
 		WithLabels(member.Labels()).
-		WithAnnotations(revisionAnnotation(member)).
+		WithAnnotations(workloadAnnotations(member)).
 		WithOwnerReferences(ownedByNode(member)).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(1).

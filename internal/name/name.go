@@ -33,7 +33,8 @@ const (
 
 // Annotations.
 const (
-	// AnnotationClusterID stands on claims: the identity of their data.
+	// AnnotationClusterID stands on claims: the identity of their data; and on
+	// workloads: the one that their member was told.
 	AnnotationClusterID = "valkey.io/cluster-id"
 	// AnnotationNodeID stands on claims: the id of the member in the Valkey cluster.
 	AnnotationNodeID = "valkey.io/node-id"

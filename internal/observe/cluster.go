@@ -75,7 +75,7 @@ func (o ClusterObserver) passwords(ctx context.Context, cluster *v1alpha1.Valkey
 		}
 		return Credentials{}, fmt.Errorf("reading the system users' passwords: %w", err)
 	}
-	snapshot.Objects[objectKey("Secret", secret.Name)] = state.Object{Foreign: foreign(&secret, cluster), Earlier: earlier(&secret, cluster)}
+	snapshot.Objects[objectKey("Secret", secret.Name)] = objectOf(&secret, cluster)
 	snapshot.Passwords = map[string]string{}
 	for user, password := range secret.Data {
 		if len(password) > 0 { // an empty one would let anybody in
@@ -192,11 +192,18 @@ func (o ClusterObserver) objects(ctx context.Context, cluster *v1alpha1.ValkeyCl
 		if err != nil {
 			return fmt.Errorf("reading the owned fields of %s %s: %w", read.kind, read.name, err)
 		}
-		snapshot.Objects[objectKey(read.kind, read.name)] = state.Object{
-			Foreign: foreign(read.into, cluster), Earlier: earlier(read.into, cluster), Digest: state.Digest(owned),
-		}
+		seen := objectOf(read.into, cluster)
+		seen.Digest = state.Digest(owned)
+		snapshot.Objects[objectKey(read.kind, read.name)] = seen
 	}
 	return nil
+}
+
+func objectOf(object metav1.Object, cluster *v1alpha1.ValkeyCluster) state.Object {
+	return state.Object{
+		UID: string(object.GetUID()), Orphaned: metav1.GetControllerOf(object) == nil,
+		Foreign: foreign(object, cluster), Earlier: earlier(object, cluster),
+	}
 }
 
 // foreign says whether an object belongs to somebody else: it has another

@@ -175,6 +175,9 @@ func workloadOf(kind v1alpha1.WorkloadType, object *metav1.ObjectMeta) state.Wor
 	workload := state.Workload{
 		Kind: kind, Name: object.Name, UID: string(object.UID),
 		Revision:    object.Annotations[name.AnnotationTemplateRevision],
+		Labels:      object.Labels,
+		ClusterID:   object.Annotations[name.AnnotationClusterID],
+		Orphaned:    metav1.GetControllerOf(object) == nil,
 		Terminating: object.DeletionTimestamp != nil,
 	}
 	for _, owner := range object.OwnerReferences {

@@ -217,3 +217,38 @@ func TestAnUnreadableServerIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// By these facts a workload that lost its owner is told from somebody else's.
+func TestWorkloadsTellWhoseTheyAre(t *testing.T) {
+	t.Parallel()
+	controlled := []metav1.OwnerReference{{Kind: "ValkeyNode", Name: "prod-0-1", UID: "node-uid", Controller: new(true)}}
+	for what, row := range map[string]struct {
+		owners   []metav1.OwnerReference
+		orphaned bool
+	}{
+		"a controller":               {controlled, false},
+		"nobody":                     {nil, true},
+		"an owner, not a controller": {[]metav1.OwnerReference{{Kind: "ConfigMap", Name: "x", UID: "node-uid"}}, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			o := whole()
+			o.set.OwnerReferences = row.owners
+			o.set.Annotations[name.AnnotationClusterID] = "id-1"
+			snapshot, err := o.snapshot(t, interceptor.Funcs{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &state.Workload{
+				Kind: v1alpha1.WorkloadStatefulSet, Name: "valkey-prod-0-1", UID: "set", Revision: "r", ClusterID: "id-1",
+				Labels: name.NodeLabels("prod", 0, 1), Orphaned: row.orphaned,
+			}
+			for range row.owners {
+				want.OwnerUIDs = append(want.OwnerUIDs, "node-uid")
+			}
+			if diff := cmp.Diff(want, snapshot.Workload); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

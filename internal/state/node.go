@@ -65,8 +65,13 @@ type Workload struct {
 	Name     string                `json:"name"`
 	UID      string                `json:"uid"`
 	Revision string                `json:"revision,omitempty"`
-	// OwnerUIDs are the UIDs of its owners.
+	Labels   map[string]string     `json:"labels,omitempty"`
+	// ClusterID is the identity of the cluster that it was made for.
+	ClusterID string `json:"clusterID,omitempty"`
+	// OwnerUIDs are the UIDs of its owners; Orphaned says that none of them is
+	// its controller.
 	OwnerUIDs   []string `json:"ownerUIDs,omitempty"`
+	Orphaned    bool     `json:"orphaned,omitempty"`
 	Terminating bool     `json:"terminating,omitempty"`
 	// Problem is why it cannot make its pod, in its controller's own words.
 	Problem string `json:"problem,omitempty"`
