@@ -23,7 +23,15 @@ func (s *Stage) enter() {
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: map[string]string{mark: s.Name}}}
 	_, err = namespaces.Create(s.ctx, made, metav1.CreateOptions{})
 	s.NoError(err, "making the namespace")
-	s.Cleanup(s.deleteNamespace)
+	s.Cleanup(s.leaveNamespace)
+}
+
+// leaveNamespace deletes the namespace unless it shall be kept.
+func (s *Stage) leaveNamespace(ctx context.Context) error {
+	if s.scene.Keep || s.scene.KeepFailed && s.failure != "" {
+		return nil
+	}
+	return s.deleteNamespace(ctx)
 }
 
 // mark is a label on the namespaces that journeys make.

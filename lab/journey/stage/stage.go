@@ -21,6 +21,7 @@ type Stage struct {
 	Name      string
 	Namespace string
 
+	scene Scene
 	ctx   context.Context //nolint:containedctx // a stage lives as long as its journey, like testing.T
 	start time.Time
 	// scratch is a directory for the journey's files; empty until it is needed.
@@ -39,22 +40,21 @@ type Scene struct {
 	Name string
 	// Namespace of its own; empty means journey-NAME.
 	Namespace string
-	// Keep leaves everything there in the end, KeepFailed only after a failure.
+	// Keep leaves the namespace there in the end, KeepFailed only after a
+	// failure. All else that was made is undone in any case.
 	Keep, KeepFailed bool
 }
 
 // Play runs a story in a namespace of its own and cleans up after it, however
 // it ends. The failure is empty when all went as told.
 func (w *World) Play(ctx context.Context, scene Scene, story Story) (failure string) {
-	s := &Stage{World: w, Name: scene.Name, Namespace: or(scene.Namespace, "journey-"+scene.Name), ctx: ctx, start: time.Now()}
+	s := &Stage{World: w, Name: scene.Name, Namespace: or(scene.Namespace, "journey-"+scene.Name), scene: scene, ctx: ctx, start: time.Now()}
 	s.perform(func() { s.enter(); story(s) })
 	if s.failure != "" {
 		// The journey's time may be over; its scene is still there.
 		s.diagnose(context.WithoutCancel(ctx))
 	}
-	if !scene.Keep && (!scene.KeepFailed || s.failure == "") {
-		s.leave(context.WithoutCancel(ctx))
-	}
+	s.leave(context.WithoutCancel(ctx))
 	return s.failure
 }
 

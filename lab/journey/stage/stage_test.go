@@ -71,6 +71,34 @@ func TestAFailureEndsTheStoryAndCleansUpLastFirst(t *testing.T) {
 	}
 }
 
+func TestANamespaceIsKeptWhereThatIsWantedAndAllElseIsUndone(t *testing.T) {
+	t.Parallel()
+	good, bad := func(*Stage) {}, func(s *Stage) { s.Fail("it broke") }
+	for name, c := range map[string]struct {
+		scene Scene
+		story Story
+		kept  bool
+	}{
+		"always":                     {Scene{Keep: true}, good, true},
+		"after a failure":            {Scene{KeepFailed: true}, bad, true},
+		"unless all went as told":    {Scene{KeepFailed: true}, good, false},
+		"unless nobody asked for it": {Scene{}, bad, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			undone := false
+			w, _, _ := play(t, c.scene, func(s *Stage) {
+				s.Cleanup(func(context.Context) error { undone = true; return nil })
+				c.story(s)
+			})
+			_, err := w.Typed.CoreV1().Namespaces().Get(t.Context(), "journey-", metav1.GetOptions{})
+			if kept := err == nil; kept != c.kept || !undone {
+				t.Errorf("the namespace was kept: %v, the rest was undone: %v", kept, undone)
+			}
+		})
+	}
+}
+
 func TestCleaningUpBadlyFailsTheJourney(t *testing.T) {
 	t.Parallel()
 	_, failure, _ := play(t, Scene{Name: "dirty"}, func(s *Stage) {
