@@ -23,10 +23,13 @@ var (
 
 // Labels and names that users rely on.
 const (
-	LabelInstance = "app.kubernetes.io/instance"
-	LabelRole     = "valkey.io/role"
+	LabelInstance   = "app.kubernetes.io/instance"
+	LabelShardIndex = "valkey.io/shard-index"
+	LabelNodeIndex  = "valkey.io/node-index"
 	// ServerContainer runs the server, below the agent.
 	ServerContainer = "server"
+	// DataPath is where that container has the volume.
+	DataPath = "/data"
 	// AgentPort serves the agent's facts at FactsPath.
 	AgentPort = 9122
 	FactsPath = "/v1/facts"

@@ -175,7 +175,7 @@ func (p *play) uids() map[string]string {
 	uids := map[string]string{}
 	for _, pod := range p.cluster.Pods() {
 		if pod.DeletionTimestamp == nil {
-			uids[pod.Labels["valkey.io/shard-index"]+"-"+pod.Labels["valkey.io/node-index"]] = string(pod.UID)
+			uids[stage.MemberOf(&pod)] = string(pod.UID)
 		}
 	}
 	return uids
@@ -224,7 +224,7 @@ func (p *play) awaitGrown() {
 
 // df is what the file system in a pod says of itself: size, used, available.
 func (p *play) df(pod string) []string {
-	out := p.Kubectl("exec", pod, "-c", contract.ServerContainer, "--", "df", "-h", "/data")
+	out := p.Kubectl("exec", pod, "-c", contract.ServerContainer, "--", "df", "-h", contract.DataPath)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	p.Print("%s\n", indent("$ kubectl exec "+pod+" -- df -h /data\n"+out))
 	fields := strings.Fields(lines[len(lines)-1])

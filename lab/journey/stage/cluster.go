@@ -156,18 +156,10 @@ func (c *Cluster) AwaitReady() time.Duration {
 
 // AwaitCondition waits for a condition of this status and, unless it is empty, reason.
 func (c *Cluster) AwaitCondition(kind string, status metav1.ConditionStatus, reason string, within time.Duration) metav1.Condition {
-	var last metav1.Condition
-	c.Await(fmt.Sprintf("condition %s to be %s/%s", kind, status, or(reason, "any reason")), within, func() (bool, string) {
+	return c.awaitCondition(kind, Told{kind, status, reason}, within, func() ([]metav1.Condition, error) {
 		got, err := c.read()
-		if err != nil {
-			return false, err.Error()
-		}
-		last, _ = contract.Condition(got.Status.Conditions, kind)
-		seen := fmt.Sprintf("%s %s/%s %q", kind, last.Status, last.Reason, last.Message)
-		return contract.Is(got.Status.Conditions, kind, status, reason), seen
+		return got.Status.Conditions, err
 	})
-	c.Say("%s is %s with reason %s: %s", kind, last.Status, last.Reason, last.Message)
-	return last
 }
 
 // Patch edits the cluster by a merge patch.

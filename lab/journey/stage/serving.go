@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"valkey.io/valkey-operator/lab/journey/contract"
 	"valkey.io/valkey-operator/lab/ledger"
 )
 
@@ -21,7 +22,7 @@ type Member struct {
 	Address  string
 	Worker   string
 	Ready    bool
-	Restarts int32
+	Restarts int
 	Image    string
 	// Server is what the server says; its Error is set where it says nothing.
 	Server ledger.Node
@@ -39,11 +40,11 @@ func (c *Cluster) Snapshot() Members {
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		m := Member{Pod: p.Name, UID: string(p.UID), Address: p.Status.PodIP, Worker: p.Spec.NodeName, Ready: PodReady(&p), Image: serverImage(&p)}
-		for _, status := range p.Status.ContainerStatuses {
-			m.Restarts += status.RestartCount
+		m := Member{
+			Pod: p.Name, UID: string(p.UID), Address: p.Status.PodIP, Worker: p.Spec.NodeName,
+			Ready: PodReady(&p), Restarts: restartsOf(&p), Image: serverImage(&p),
 		}
-		key := memberOf(&p)
+		key := MemberOf(&p)
 		members[key] = m
 		if m.Address != "" {
 			byAddress[m.Address+":6379"] = key
@@ -57,14 +58,17 @@ func (c *Cluster) Snapshot() Members {
 	return members
 }
 
-// memberOf is shard and node of a pod, for example 0-1.
-func memberOf(p *corev1.Pod) string {
-	return p.Labels["valkey.io/shard-index"] + "-" + p.Labels["valkey.io/node-index"]
+// MemberOf is shard and node of a pod, for example 0-1.
+func MemberOf(p *corev1.Pod) string { return memberOf(p.Labels) }
+
+// memberOf is the member that the labels of one of its objects name.
+func memberOf(labels map[string]string) string {
+	return labels[contract.LabelShardIndex] + "-" + labels[contract.LabelNodeIndex]
 }
 
 func serverImage(p *corev1.Pod) string {
 	for _, c := range p.Spec.Containers {
-		if c.Name == "server" {
+		if c.Name == contract.ServerContainer {
 			return c.Image
 		}
 	}
@@ -183,7 +187,7 @@ func (m Members) Roles() map[string]string {
 func (m Members) Restarts() int {
 	n := 0
 	for _, one := range m {
-		n += int(one.Restarts)
+		n += one.Restarts
 	}
 	return n
 }

@@ -208,7 +208,7 @@ func awaitReplaced(c *stage.Cluster, before stage.Members, members ...string) {
 	c.Await(fmt.Sprintf("%d pods to be replaced", len(members)), readyLimit, func() (bool, string) {
 		replaced := 0
 		for _, p := range c.Pods() {
-			m := p.Labels["valkey.io/shard-index"] + "-" + p.Labels["valkey.io/node-index"]
+			m := stage.MemberOf(&p)
 			if slices.Contains(members, m) && p.DeletionTimestamp == nil && string(p.UID) != uids[m] && running(&p) {
 				replaced++
 			}
