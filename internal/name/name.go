@@ -7,7 +7,7 @@ import (
 	"net"
 	"strconv"
 
-	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
 )
 
 // Labels of every child object.
@@ -58,7 +58,7 @@ const (
 const (
 	PortClient         = 6379
 	PortClusterBus     = 16379
-	PortAgent          = 9122
+	PortAgent          = protocol.Port
 	PortNameClient     = "client"
 	PortNameClusterBus = "cluster-bus"
 	PortNameAgent      = "agent"
@@ -159,9 +159,4 @@ func NodeSelector(cluster string, shard, node int) map[string]string {
 	selector[LabelShardIndex] = fmt.Sprint(shard)
 	selector[LabelNodeIndex] = fmt.Sprint(node)
 	return selector
-}
-
-// LabelsOf are the labels of a ValkeyNode's objects.
-func LabelsOf(node *v1alpha1.ValkeyNode) map[string]string {
-	return NodeLabels(node.Spec.ClusterName, int(node.Spec.Shard), int(node.Spec.Node))
 }

@@ -64,7 +64,7 @@ func whole() *objects {
 		},
 	}
 	meta := func(objectName, uid string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "shop", Name: objectName, UID: types.UID(uid), Labels: name.LabelsOf(node)}
+		return metav1.ObjectMeta{Namespace: "shop", Name: objectName, UID: types.UID(uid), Labels: name.NodeLabels("prod", 0, 1)}
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("valkey-prod-0-1-data", "claim")}
 	claim.Annotations = map[string]string{name.AnnotationClusterID: "id-1"}
