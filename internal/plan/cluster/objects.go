@@ -152,7 +152,7 @@ func passwordsExist(in Input) plan.Verdict {
 	secret, owner := name.PasswordsSecret(in.State.Name), build.OwnerReference(in.build())
 	if in.State.Passwords == nil {
 		return plan.Verdict{
-			Reason: v1alpha1.ReasonForming, Look: plan.LookGossip,
+			Reason: v1alpha1.ReasonForming, Look: plan.LookWritten,
 			Actions: []plan.Action{plan.CreatePasswords{
 				Name: secret, Labels: name.ClusterLabels(in.State.Name), Owner: owner, Users: build.SystemUsers(),
 			}},
@@ -168,7 +168,7 @@ func passwordsExist(in Input) plan.Verdict {
 	}
 	if seen := in.State.Objects["Secret/"+secret]; seen.Orphaned {
 		return plan.Verdict{
-			Reason: v1alpha1.ReasonForming, Look: plan.LookGossip,
+			Reason: v1alpha1.ReasonForming, Look: plan.LookWritten,
 			Actions: []plan.Action{plan.Adopt{Kind: "Secret", Name: secret, UID: seen.UID, Owner: owner}},
 		}
 	}
