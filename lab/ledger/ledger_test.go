@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,5 +132,36 @@ func TestBatchesCoverAllOnce(t *testing.T) {
 	}
 	if last != n {
 		t.Errorf("progress ended at %d of %d", last, n)
+	}
+}
+
+func TestFillingStopsAtAFullDisk(t *testing.T) {
+	t.Parallel()
+	misconf, other := errors.New("MISCONF Errors writing to the AOF file"), errors.New("timeout")
+	for name, c := range map[string]struct {
+		fill       Fill
+		err        error // of every write from the eleventh on
+		full, ends bool
+	}{
+		"when it is asked to":      {Fill{Bytes: 1 << 20, Size: 1, UntilFull: true}, misconf, true, true},
+		"not when nobody asked":    {Fill{Bytes: 1 << 10, Size: 1}, misconf, true, false},
+		"not at any other trouble": {Fill{Bytes: 1 << 10, Size: 1, UntilFull: true}, other, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var writes atomic.Int64
+			got := c.fill.with(func(string) error {
+				if writes.Add(1) > 10 {
+					return c.err
+				}
+				return nil
+			})
+			if got.Keys != 10 || got.Failed != writes.Load()-10 || got.Full != c.full {
+				t.Errorf("%d writes gave %+v", writes.Load(), got)
+			}
+			if ended := writes.Load() < c.fill.Bytes; ended != c.ends {
+				t.Errorf("it ended after %d of %d writes", writes.Load(), c.fill.Bytes)
+			}
+		})
 	}
 }

@@ -178,32 +178,44 @@ type Fill struct {
 
 // Filled is the outcome of Fill.
 type Filled struct {
-	Keys    int64   `json:"keys"`
-	Failed  int64   `json:"failed"`
+	// Keys were acknowledged, Failed ones gave an error.
+	Keys   int64 `json:"keys"`
+	Failed int64 `json:"failed"`
+	// Full says that a server answered MISCONF.
 	Full    bool    `json:"full"`
 	Seconds float64 `json:"seconds"`
 }
 
 // Do writes values that do not compress, over all slots, as fast as the cluster takes them.
 func (f Fill) Do(ctx context.Context, client valkey.Client) Filled {
+	return f.with(func(key string) error { return set(ctx, client, key, noise(f.Size)) })
+}
+
+// with writes each key by write, several at once.
+func (f Fill) with(write func(key string) error) Filled {
 	begin, entries, total := time.Now(), spread(slotCount, "fill"), f.Bytes/int64(f.Size)
-	var next, failed atomic.Int64
+	var next, acked, failed atomic.Int64
 	var full atomic.Bool
 	var wg sync.WaitGroup
 	for range readers {
 		wg.Go(func() {
-			for i := next.Add(1); i <= total && !full.Load(); i = next.Add(1) {
+			for i := next.Add(1); i <= total && (!f.UntilFull || !full.Load()); i = next.Add(1) {
 				// The step is prime, so that neighbours go to different shards.
-				key := fmt.Sprintf("%s:%d", entries[i*7919%slotCount].key, i)
-				if err := set(ctx, client, key, noise(f.Size)); err != nil {
+				err := write(fmt.Sprintf("%s:%d", entries[i*7919%slotCount].key, i))
+				switch {
+				case err == nil:
+					acked.Add(1)
+				case strings.Contains(err.Error(), "MISCONF"):
+					full.Store(true)
 					failed.Add(1)
-					full.Store(f.UntilFull && strings.Contains(err.Error(), "MISCONF"))
+				default:
+					failed.Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return Filled{Keys: total, Failed: failed.Load(), Full: full.Load(), Seconds: time.Since(begin).Seconds()}
+	return Filled{Keys: acked.Load(), Failed: failed.Load(), Full: full.Load(), Seconds: time.Since(begin).Seconds()}
 }
 
 func set(ctx context.Context, client valkey.Client, key, value string) error {
