@@ -26,7 +26,7 @@ func creating() []Journey {
 		},
 		{
 			Name:  "create-deployment",
-			Story: "A Deployment works with a volume too, on the oldest server: it loses a pod, grows, and keeps its keys",
+			Story: "A Deployment works with a volume too, on the oldest server: it loses its pods, grows, and keeps its keys",
 			Play:  createDeployment,
 		},
 		{

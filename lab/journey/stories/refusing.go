@@ -53,7 +53,7 @@ func classCannotExpand(s *stage.Stage) {
 	c.Resize("128Mi")
 	told := c.AwaitCondition("StorageReady", metav1.ConditionFalse, "StorageClassNotExpandable", readyLimit)
 	s.Expect(strings.Contains(told.Message, spec.Class), "the message does not name class %s: %s", spec.Class, told.Message)
-	s.Expect(strings.Contains(c.Kubectl("get", "events"), "VolumeExpansionBlocked"), "there is no event VolumeExpansionBlocked")
+	s.AwaitEvent("VolumeExpansionBlocked", "", readyLimit)
 	s.Expect(claimVersions(c) == claims, "a claim was touched")
 	c.Resize("64Mi")
 	c.AwaitCondition("StorageReady", metav1.ConditionTrue, "", readyLimit)
@@ -117,11 +117,17 @@ func quotaAtBirth(s *stage.Stage) {
 		storage, _ := contract.Condition(got.Status.Conditions, "StorageReady")
 		return strings.Contains(storage.Message, "exceeded quota"), storage.Reason + ": " + storage.Message
 	})
-	s.Expect(len(c.Claims()) <= 4, "%d claims of 64Mi with a quota of 256Mi", len(c.Claims()))
+	early := c.Claims()
+	s.Expect(len(early) <= 4, "%d claims of 64Mi with a quota of 256Mi", len(early))
 	s.Expect(!c.Get().Status.Formed, "a part of the cluster has formed")
 	s.Say("it is told; raising the quota")
 	s.Apply(quota("1Gi"))
 	c.AwaitReady()
+	for _, claim := range early {
+		now, err := s.Typed.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Context(), claim.Name, metav1.GetOptions{})
+		s.NoError(err, "reading claim "+claim.Name)
+		s.Expect(now.UID == claim.UID, "claim %s was made anew", claim.Name)
+	}
 }
 
 // className is the class that the world's volumes are made in.
@@ -143,7 +149,7 @@ func className(s *stage.Stage) string {
 func quotaRefusesGrowth(s *stage.Stage) {
 	c := s.Create(persistent(1, 1))
 	c.AwaitReady()
-	before := c.Snapshot()
+	before, claims := c.Snapshot(), claimVersions(c)
 	s.Apply(quota("200Mi"))
 	s.Await("the quota to count", readyLimit, func() (bool, string) {
 		used := s.Kubectl("get", "resourcequota", "small", "-o", `jsonpath={.status.used.requests\.storage}`)
@@ -153,6 +159,7 @@ func quotaRefusesGrowth(s *stage.Stage) {
 	c.Resize("256Mi")
 	told := c.AwaitCondition("StorageReady", metav1.ConditionFalse, "QuotaExceeded", readyLimit)
 	s.Expect(strings.Contains(told.Message, "small"), "the message does not name the quota: %s", told.Message)
+	s.Expect(claimVersions(c) == claims, "a claim was touched")
 	s.Say("raising the quota")
 	s.Apply(quota("1Gi"))
 	awaitGrown(c, "256Mi")
