@@ -216,10 +216,16 @@ func foreign(object metav1.Object, cluster *v1alpha1.ValkeyCluster) bool {
 }
 
 // earlier says whether an object belongs to a cluster that had this one's name
-// before: it is collected with it.
+// before.
 func earlier(object metav1.Object, cluster *v1alpha1.ValkeyCluster) bool {
+	return goesWithEarlier(object, "ValkeyCluster", cluster)
+}
+
+// goesWithEarlier says whether an object's controller is one of a kind that had
+// another one's name before: it is collected with it.
+func goesWithEarlier(object metav1.Object, kind string, now metav1.Object) bool {
 	controller := metav1.GetControllerOf(object)
-	return controller != nil && controller.Kind == "ValkeyCluster" && controller.Name == cluster.Name && controller.UID != cluster.UID
+	return controller != nil && controller.Kind == kind && controller.Name == now.GetName() && controller.UID != now.GetUID()
 }
 
 // members reads the ValkeyNodes, claims and pods of the cluster.

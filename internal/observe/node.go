@@ -153,10 +153,10 @@ func (o NodeObserver) readWorkloads(ctx context.Context, node *v1alpha1.ValkeyNo
 		}
 	}
 	if setErr == nil {
-		keepWorkload(seen, node, workloadOf(v1alpha1.WorkloadStatefulSet, &set.ObjectMeta))
+		keepWorkload(seen, node, workloadOf(node, v1alpha1.WorkloadStatefulSet, &set.ObjectMeta))
 	}
 	if deploymentErr == nil {
-		workload := workloadOf(v1alpha1.WorkloadDeployment, &deployment.ObjectMeta)
+		workload := workloadOf(node, v1alpha1.WorkloadDeployment, &deployment.ObjectMeta)
 		workload.Problem = deploymentProblem(deployment)
 		keepWorkload(seen, node, workload)
 	}
@@ -171,13 +171,14 @@ func keepWorkload(seen *state.Node, node *v1alpha1.ValkeyNode, workload state.Wo
 	seen.OtherWorkload = &workload
 }
 
-func workloadOf(kind v1alpha1.WorkloadType, object *metav1.ObjectMeta) state.Workload {
+func workloadOf(node *v1alpha1.ValkeyNode, kind v1alpha1.WorkloadType, object *metav1.ObjectMeta) state.Workload {
 	workload := state.Workload{
 		Kind: kind, Name: object.Name, UID: string(object.UID),
 		Revision:    object.Annotations[name.AnnotationTemplateRevision],
 		Labels:      object.Labels,
 		ClusterID:   object.Annotations[name.AnnotationClusterID],
 		Orphaned:    metav1.GetControllerOf(object) == nil,
+		Earlier:     goesWithEarlier(object, "ValkeyNode", node),
 		Terminating: object.DeletionTimestamp != nil,
 	}
 	for _, owner := range object.OwnerReferences {

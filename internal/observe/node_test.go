@@ -221,14 +221,18 @@ func TestAnUnreadableServerIsAnError(t *testing.T) {
 // By these facts a workload that lost its owner is told from somebody else's.
 func TestWorkloadsTellWhoseTheyAre(t *testing.T) {
 	t.Parallel()
-	controlled := []metav1.OwnerReference{{Kind: "ValkeyNode", Name: "prod-0-1", UID: "node-uid", Controller: new(true)}}
+	owned := func(kind, owner, uid string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: owner, UID: types.UID(uid), Controller: new(true)}}
+	}
 	for what, row := range map[string]struct {
-		owners   []metav1.OwnerReference
-		orphaned bool
+		owners            []metav1.OwnerReference
+		orphaned, earlier bool
 	}{
-		"a controller":               {controlled, false},
-		"nobody":                     {nil, true},
-		"an owner, not a controller": {[]metav1.OwnerReference{{Kind: "ConfigMap", Name: "x", UID: "node-uid"}}, true},
+		"a controller":               {owners: owned("ValkeyNode", "prod-0-1", "node-uid")},
+		"an earlier one":             {owners: owned("ValkeyNode", "prod-0-1", "old-uid"), earlier: true},
+		"somebody else's":            {owners: owned("Other", "prod-0-1", "other-uid")},
+		"nobody":                     {orphaned: true},
+		"an owner, not a controller": {owners: []metav1.OwnerReference{{Kind: "ConfigMap", Name: "x", UID: "other-uid"}}, orphaned: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -241,10 +245,10 @@ func TestWorkloadsTellWhoseTheyAre(t *testing.T) {
 			}
 			want := &state.Workload{
 				Kind: v1alpha1.WorkloadStatefulSet, Name: "valkey-prod-0-1", UID: "set", Revision: "r", ClusterID: "id-1",
-				Labels: name.NodeLabels("prod", 0, 1), Orphaned: row.orphaned,
+				Labels: name.NodeLabels("prod", 0, 1), Orphaned: row.orphaned, Earlier: row.earlier,
 			}
-			for range row.owners {
-				want.OwnerUIDs = append(want.OwnerUIDs, "node-uid")
+			for _, owner := range row.owners {
+				want.OwnerUIDs = append(want.OwnerUIDs, string(owner.UID))
 			}
 			if diff := cmp.Diff(want, snapshot.Workload); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

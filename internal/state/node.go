@@ -70,9 +70,12 @@ type Workload struct {
 	ClusterID string `json:"clusterID,omitempty"`
 	// OwnerUIDs are the UIDs of its owners; Orphaned says that none of them is
 	// its controller.
-	OwnerUIDs   []string `json:"ownerUIDs,omitempty"`
-	Orphaned    bool     `json:"orphaned,omitempty"`
-	Terminating bool     `json:"terminating,omitempty"`
+	OwnerUIDs []string `json:"ownerUIDs,omitempty"`
+	Orphaned  bool     `json:"orphaned,omitempty"`
+	// Earlier says that its controller was a ValkeyNode of the same name before
+	// this one: it goes with that.
+	Earlier     bool `json:"earlier,omitempty"`
+	Terminating bool `json:"terminating,omitempty"`
 	// Problem is why it cannot make its pod, in its controller's own words.
 	Problem string `json:"problem,omitempty"`
 }

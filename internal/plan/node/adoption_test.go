@@ -24,10 +24,14 @@ func TestAWorkloadWithoutAController(t *testing.T) {
 		"this member's":                     {func(*state.Workload) {}, adopted},
 		"this member's, with another owner": {func(w *state.Workload) { w.OwnerUIDs = []string{"other"} }, adopted},
 		"somebody else controls it":         {func(w *state.Workload) { w.OwnerUIDs, w.Orphaned = []string{"other"}, false }, taken},
-		"another member's":                  {func(w *state.Workload) { w.Labels[name.LabelNodeIndex] = "0" }, taken},
-		"not the operator's":                {func(w *state.Workload) { delete(w.Labels, name.LabelManagedBy) }, taken},
-		"made for other data":               {func(w *state.Workload) { w.ClusterID = "id-2" }, taken},
-		"it does not say for which data":    {func(w *state.Workload) { w.ClusterID = "" }, taken},
+		"the ValkeyNode before this one still controls it": {
+			func(w *state.Workload) { w.OwnerUIDs, w.Orphaned, w.Earlier = []string{"other"}, false, true },
+			outcome{Rule: "workloadExists", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},
+		},
+		"another member's":               {func(w *state.Workload) { w.Labels[name.LabelNodeIndex] = "0" }, taken},
+		"not the operator's":             {func(w *state.Workload) { delete(w.Labels, name.LabelManagedBy) }, taken},
+		"made for other data":            {func(w *state.Workload) { w.ClusterID = "id-2" }, taken},
+		"it does not say for which data": {func(w *state.Workload) { w.ClusterID = "" }, taken},
 		"on its way out": {
 			func(w *state.Workload) { w.Terminating = true },
 			outcome{Rule: "workloadExists", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},

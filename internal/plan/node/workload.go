@@ -26,6 +26,11 @@ func workloadExists(in Input) plan.Verdict {
 	switch {
 	case workload == nil:
 		return workloadMissing(in)
+	case workload.Earlier:
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending, Look: plan.LookServer,
+			Note: fmt.Sprintf("%s %s goes with an earlier ValkeyNode of this name; it is made anew once it is gone", workload.Kind, workload.Name),
+		}
 	case !workload.OwnedBy(in.State.UID) && !leftBehind(in, *workload):
 		return plan.Verdict{
 			Hold: plan.Blocked, Reason: v1alpha1.ReasonNameTaken, Look: plan.LookWorld,
