@@ -3,7 +3,9 @@ package stage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,9 +50,9 @@ func (f *Follower) run(ctx context.Context, w watch.Interface) {
 		case e, open := <-w.ResultChan():
 			version, ok := e.Object.(*unstructured.Unstructured)
 			if !open || !ok {
-				f.mu.Lock()
-				f.trouble = fmt.Errorf("the watch ended: %v", e.Object)
-				f.mu.Unlock()
+				if ctx.Err() == nil { // else it ends because it was told to
+					f.fail(fmt.Errorf("the watch ended: %v", e.Object))
+				}
 				return
 			}
 			f.record(version)
@@ -66,11 +68,32 @@ func (f *Follower) record(version *unstructured.Unstructured) {
 		f.trouble = err
 		return
 	}
+	if n := len(f.seen); n > 0 && f.seen[n-1].Metadata.ResourceVersion == c.Metadata.ResourceVersion {
+		return // a watch may begin with the version that was read
+	}
 	f.seen = append(f.seen, c)
 }
 
-// Stop ends the recording and returns all versions, oldest first.
+func (f *Follower) fail(trouble error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trouble = trouble
+}
+
+// reached says whether a version was recorded, or never will be.
+func (f *Follower) reached(version string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.trouble != nil || slices.ContainsFunc(f.seen, func(c contract.Cluster) bool { return c.Metadata.ResourceVersion == version })
+}
+
+// Stop ends the recording once it has the present version, and returns all
+// versions, oldest first.
 func (f *Follower) Stop() []contract.Cluster {
+	present := f.cluster.Get().Metadata.ResourceVersion
+	f.cluster.Await("the present version of the cluster to be recorded", time.Minute, func() (bool, string) {
+		return f.reached(present), "version " + present + " is missing"
+	})
 	f.stop()
 	<-f.done
 	f.mu.Lock()
