@@ -97,12 +97,8 @@ func (p *play) bareSet(i int) *appsv1.StatefulSet {
 	if p.StorageClass != "" {
 		claim.Spec.StorageClassName = &p.StorageClass
 	}
-	image := p.Images.Valkey
-	if image == "" {
-		image = "valkey/valkey:9.1.2" // the operator's default
-	}
 	server := corev1.Container{
-		Name: "server", Image: image,
+		Name: "server", Image: p.ValkeyImage(),
 		Command: []string{
 			"valkey-server", "--dir", "/data", "--cluster-enabled", "yes",
 			"--protected-mode", "no", "--appendonly", "yes",

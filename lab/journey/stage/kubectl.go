@@ -35,6 +35,18 @@ func (s *Stage) TryApply(manifest string) error {
 	return err
 }
 
+// ValkeyImage is the image of the world's servers: the one that was named, or
+// the operator's default, for which the API server is asked.
+func (s *Stage) ValkeyImage() string {
+	if s.Images.Valkey != "" {
+		return s.Images.Valkey
+	}
+	manifest := s.Manifest(Spec{Name: "default-image", Shards: 1})
+	out, err := s.kubectlIn(s.ctx, s.Namespace, manifest, "create", "--dry-run=server", "-o", "jsonpath={.spec.image}", "-f", "-")
+	s.NoError(err, "asking for the default image")
+	return out.Out
+}
+
 // kubectlIn runs kubectl; an empty namespace gives none.
 func (w *World) kubectlIn(ctx context.Context, namespace, input string, args ...string) (Output, error) {
 	if namespace != "" {
