@@ -34,7 +34,7 @@ func TestHealShardIDs(t *testing.T) {
 		"all agree":            {healed, healed, 0},
 		"a table without ids":  {"a 127.0.0.1:1@2 slave b 0 0 1 connected\nb 127.0.0.1:3@4 master - 0 0 1 connected\n", "a 127.0.0.1:1@2 slave b 0 0 1 connected\nb 127.0.0.1:3@4 master - 0 0 1 connected\n", 0},
 		"an unknown primary":   {"a 127.0.0.1:1@2,,shard-id=1 slave b 0 0 1 connected\n", "a 127.0.0.1:1@2,,shard-id=1 slave b 0 0 1 connected\n", 0},
-		"a table that was cut": {"a 127.0.0.1:1@2,,shard-id=1 slave b\nb 127.0.0.1:3@4,,shard-id=2 mast", "a 127.0.0.1:1@2,,shard-id=2 slave b\nb 127.0.0.1:3@4,,shard-id=2 mast", 1},
+		"a table that was cut": {"b 127.0.0.1:3@4,,shard-id=2 master\na 127.0.0.1:1@2,,shard-id=1 slave b", "b 127.0.0.1:3@4,,shard-id=2 master\na 127.0.0.1:1@2,,shard-id=2 slave b", 1},
 		"nothing":              {"", "", 0},
 		"no table at all":      {"x\n\n  y z\n", "x\n\n  y z\n", 0},
 	} {
