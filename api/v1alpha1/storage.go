@@ -258,7 +258,10 @@ type Retention struct {
 	// WhenDeleted says what becomes of the claims when the ValkeyCluster is
 	// deleted. Retain (the default) keeps them: a cluster of the same name in
 	// the same namespace takes them up again, with its data. Delete removes
-	// them with the cluster. It may be changed at any time.
+	// them with the cluster. It may be changed at any time. A change holds once
+	// the claims' owners have followed it, a moment later: a cluster that is
+	// deleted right after a change from Delete to Retain may take claims along.
+	// Wait until metadata.ownerReferences of its claims is empty.
 	//
 	// +optional
 	// +kubebuilder:default=Retain

@@ -47,12 +47,11 @@ func main() {
 func command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:           "manager",
-		Short:         "Runs Valkey clusters on Kubernetes",
-		Version:       version,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: false,
+		Use:          "manager",
+		Short:        "Runs Valkey clusters on Kubernetes",
+		Version:      version,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run(cmd, o)
 		},
@@ -64,7 +63,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.probeAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several managers work")
 	flags.StringVar(&o.leaderElectNS, "leader-elect-namespace", "", "namespace of the lease (default: the manager's own)")
-	flags.IntVar(&o.workers, "workers", 8, "clusters worked on at a time")
+	flags.IntVar(&o.workers, "workers", 8, "clusters, and members, worked on at a time")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "DEBUG, INFO, WARN or ERROR")
 	return cmd
 }

@@ -166,8 +166,8 @@ func refusal(err error) guard.Verdict {
 	return guard.Verdict{Decision: protocol.DecisionVolumeUnusable, Message: err.Error()}
 }
 
-// takeVolume locks the volume for good, proves that it is the member's, and
-// removes left-overs.
+// takeVolume locks the volume for good, proves that it is the member's, removes
+// left-overs and mends the node table.
 func (a *agent) takeVolume() error {
 	if found, err := a.config.measure(time.Now()); err == nil {
 		a.board.setDisk(found.disk)
@@ -196,6 +196,7 @@ func (a *agent) clean() error {
 	if err != nil {
 		a.log.Warn("left-overs could not be removed", "error", err)
 	}
+	a.heal()
 	if a.config.Ephemeral {
 		if err := volume.RemoveDump(a.config.Data); err != nil {
 			return fmt.Errorf("removing an old dump: %w", err)
@@ -203,6 +204,16 @@ func (a *agent) clean() error {
 	}
 	a.cleaned = true
 	return nil
+}
+
+// heal mends the node table. One that cannot be mended is the server's to judge.
+func (a *agent) heal() {
+	switch changed, err := volume.HealTable(a.config.Data); {
+	case err != nil:
+		a.log.Warn("the node table could not be mended", "error", err)
+	case changed > 0:
+		a.log.Info("replicas in the node table were given their primaries' shard ids", "entries", changed)
+	}
 }
 
 // readFiles reads the member's place and emptiness. A damaged node table is the

@@ -86,6 +86,7 @@ func (b *board) judge(now time.Time) {
 	if ready := b.notReady == ""; ready != b.seen.WasReady {
 		b.log.Info("readiness", "ready", ready, "why", b.notReady)
 		b.seen.WasReady = ready
+		b.seen.EverReady = b.seen.EverReady || ready
 	}
 }
 

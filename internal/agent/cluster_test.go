@@ -92,7 +92,7 @@ func (m *member) keys() (string, bool) {
 	return answer, err == nil
 }
 
-// command has the operator do something on the member.
+// operate has the operator do something on the member.
 func (m *member) operate(t *testing.T, do func(*valkey.Conn) error) {
 	t.Helper()
 	conn, err := m.dial(userOperator)

@@ -8,11 +8,12 @@ import (
 )
 
 // A server that gets its first slots was in a minority of none until then, and
-// waits before it serves for as long as the node timeout, at most 5 s: the
-// server's CLUSTER_MAX_REJOIN_DELAY. A blank member has nothing to protect by
-// waiting, so it starts with the shortest timeout that leaves a handshake its
-// second, and gets the cluster's own as soon as it serves.
-const joiningNodeTimeout = 1000 // milliseconds
+// waits before it serves for as long as the node timeout, between the server's
+// CLUSTER_MIN_REJOIN_DELAY of 500 ms and 5 s. A blank member has nothing to
+// protect by waiting, so it starts with the shortest timeout that shortens this,
+// and gets the cluster's own as soon as it serves. A handshake has its second
+// whatever the timeout.
+const joiningNodeTimeout = 500 // milliseconds
 
 // defaultNodeTimeout is the server's own, in milliseconds.
 const defaultNodeTimeout = "15000"

@@ -12,7 +12,7 @@ import (
 const (
 	// eager is the time between looks at a server that is not ready: what is
 	// waited for must be seen soon.
-	eager = 200 * time.Millisecond
+	eager = 100 * time.Millisecond
 	// calm is the time between looks at a ready server.
 	calm = time.Second
 	// lookTime bounds one look. A server that needs longer is asked again.

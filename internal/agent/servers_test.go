@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/agent/volume"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -403,5 +404,36 @@ func TestAPasswordNewerThanTheUsers(t *testing.T) {
 			}
 			return err == nil
 		})
+	})
+}
+
+// A member that is stopped before it has heard of a replica's new shard has
+// written a table that 8.1.1 ends on at every start.
+func TestATableWithAStaleShardIDStarts(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := newFleet(t, program, 2)
+		f.form(t)
+		m := f.node(0, 0)
+		for _, member := range f.members {
+			member.stop(t)
+		}
+		table := read(t, m.data(volume.TableFile))
+		var lines []string
+		for line := range strings.Lines(table) {
+			if strings.Contains(line, " slave ") {
+				before, after, _ := strings.Cut(line, "shard-id=")
+				line = before + "shard-id=" + strings.Repeat("0", 40) + after[40:]
+			}
+			lines = append(lines, line)
+		}
+		stale := strings.Join(lines, "")
+		if stale == table {
+			t.Fatalf("there is no replica in the table:\n%s", table)
+		}
+		must(t, os.WriteFile(m.data(volume.TableFile), []byte(stale), 0o600))
+		for _, member := range f.members {
+			member.start(t)
+		}
+		f.allReady(t)
 	})
 }

@@ -50,24 +50,43 @@ func handler(board *board) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(board.facts(time.Now()))
 	})
-	handleProbe(mux, protocol.PathStarted, func() string {
+	handleProbe(mux, protocol.PathStarted, func() (string, bool) {
 		seen, _ := board.look()
-		return probe.Started(seen, time.Now())
+		return probe.Started(seen, time.Now()), true
 	})
-	handleProbe(mux, protocol.PathLive, func() string {
+	handleProbe(mux, protocol.PathLive, func() (string, bool) {
 		seen, _ := board.look()
-		return probe.Live(seen, time.Now())
+		return probe.Live(seen, time.Now()), false
 	})
-	handleProbe(mux, protocol.PathReady, func() string {
-		_, notReady := board.look()
-		return notReady
+	handleProbe(mux, protocol.PathReady, func() (string, bool) {
+		seen, notReady := board.look()
+		return notReady, !seen.EverReady
 	})
 	return mux
 }
 
-func handleProbe(mux *http.ServeMux, path string, whyNot func() string) {
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-		if why := whyNot(); why != "" {
+const (
+	// probeWait is how long a no to a member that starts is held back, since it
+	// may become a yes: the kubelet asks once a second and waits for two, so that
+	// a member counts as started, and as ready, the moment it is.
+	probeWait = 900 * time.Millisecond
+	// probeLook is the time between two looks meanwhile.
+	probeLook = 20 * time.Millisecond
+)
+
+// handleProbe answers why not, or ok. whyNot also says whether a no may be held
+// back; once a member has been ready, a no is told at once.
+func handleProbe(mux *http.ServeMux, path string, whyNot func() (why string, mayWait bool)) {
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		why, mayWait := whyNot()
+		for asked := time.Now(); why != "" && mayWait && time.Since(asked) < probeWait; why, mayWait = whyNot() {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(probeLook):
+			}
+		}
+		if why != "" {
 			http.Error(w, why, http.StatusServiceUnavailable)
 			return
 		}

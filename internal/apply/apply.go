@@ -59,6 +59,8 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 			Kind: "ValkeyNode", Name: act.Node, Manager: act.Manager,
 			Config: client.ApplyConfigurationFromUnstructured(act.Fields.DeepCopy()),
 		})
+	case plan.Adopt:
+		return a.adopt(ctx, act)
 	case plan.CreatePasswords:
 		return a.createPasswords(ctx, act)
 	case plan.RecordIdentity:

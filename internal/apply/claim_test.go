@@ -150,6 +150,7 @@ func TestStalePlansFailHarmlessly(t *testing.T) {
 		"the claim is gone":        plan.ExpandClaim{Claim: "gone", Version: "1", To: resource.MustParse("2Gi")},
 		"marks of a changed claim": plan.MarkClaim{Claim: "data", Version: "1", Labels: map[string]string{"a": "b"}},
 		"owner of a changed claim": plan.OwnClaim{Claim: "data", Version: "1", Owned: true, Owner: plan.Owner{Name: "prod", UID: "u"}},
+		"the orphan is gone":       plan.Adopt{Kind: "Secret", Name: "gone", UID: "u"},
 		"the pod is gone":          plan.MarkPod{Pod: "gone", UID: "u", Labels: map[string]string{"a": "b"}},
 	} {
 		if err := hands.do(t.Context(), act); !errors.Is(err, ErrStale) {

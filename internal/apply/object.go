@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,20 @@ func (a Applier) ensure(ctx context.Context, act plan.Ensure) error {
 		return fmt.Errorf("%w: %w", ErrStale, err)
 	}
 	return refused(err)
+}
+
+// adopt adds the controller of the one object that was observed. The API server
+// accepts no second controller, so that nobody's is replaced.
+func (a Applier) adopt(ctx context.Context, act plan.Adopt) error {
+	orphans := map[string]client.Object{
+		"StatefulSet": &appsv1.StatefulSet{}, "Deployment": &appsv1.Deployment{}, "Secret": &corev1.Secret{},
+	}
+	orphan, known := orphans[act.Kind]
+	if !known {
+		return fmt.Errorf("no hand knows how to %s", act)
+	}
+	orphan.SetName(act.Name)
+	return a.patch(ctx, orphan, strategicPatch, metadata{UID: act.UID, OwnerReferences: []any{act.Owner}}, nil)
 }
 
 // markPod sets labels and annotations of the one pod that was observed. A pod

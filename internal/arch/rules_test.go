@@ -55,9 +55,8 @@ var rules = []rule{
 	},
 	{
 		packages: "internal/name",
-		ours:     []string{"api/v1alpha1"},
-		closure:  clients,
-		outside:  nouns,
+		ours:     []string{"internal/agent/protocol"},
+		closure:  kubernetes,
 	},
 	{
 		packages: "internal/state",

@@ -3,7 +3,6 @@ package build
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -11,8 +10,6 @@ import (
 	"valkey.io/valkey-operator/internal/state"
 	"valkey.io/valkey-operator/internal/valkey"
 )
-
-func uid(s string) types.UID { return types.UID(s) }
 
 // SystemUsers are the users that every cluster has.
 func SystemUsers() []string { return []string{name.UserOperator, name.UserReplication} }

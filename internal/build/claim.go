@@ -2,6 +2,7 @@ package build
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -77,15 +78,13 @@ func accessModes(wanted []v1alpha1.VolumeAccessMode) []corev1.PersistentVolumeAc
 	return modes
 }
 
-// ownedByNode makes the ValkeyNode the controller of an object.
+// NodeReference makes an object the ValkeyNode's own.
+func NodeReference(member Member) metav1.OwnerReference {
+	return controllerReference("ValkeyNode", member.Name, member.UID)
+}
+
 func ownedByNode(member Member) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(v1alpha1.GroupVersion.String()).
-		WithKind("ValkeyNode").
-		WithName(member.Name).
-		WithUID(types.UID(member.UID)).
-		WithController(true).
-		WithBlockOwnerDeletion(true)
+	return configurationOf[metav1ac.OwnerReferenceApplyConfiguration](NodeReference(member))
 }
 
 // workloadSelector selects the member's pod.

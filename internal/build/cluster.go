@@ -2,6 +2,7 @@ package build
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -24,18 +25,18 @@ type Cluster struct {
 }
 
 func (c Cluster) owner() *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(v1alpha1.GroupVersion.String()).WithKind("ValkeyCluster").
-		WithName(c.Name).WithUID(uid(c.UID)).
-		WithController(true).WithBlockOwnerDeletion(true)
+	return configurationOf[metav1ac.OwnerReferenceApplyConfiguration](OwnerReference(c))
 }
 
 // OwnerReference makes an object the cluster's own.
 func OwnerReference(c Cluster) metav1.OwnerReference {
-	yes := true
+	return controllerReference("ValkeyCluster", c.Name, c.UID)
+}
+
+func controllerReference(kind, owner, uid string) metav1.OwnerReference {
 	return metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ValkeyCluster",
-		Name: c.Name, UID: uid(c.UID), Controller: &yes, BlockOwnerDeletion: &yes,
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: owner, UID: types.UID(uid),
+		Controller: new(true), BlockOwnerDeletion: new(true),
 	}
 }
 

@@ -23,9 +23,12 @@ func Workload(member Member) runtime.ApplyConfiguration {
 }
 
 // workloadAnnotations record on a workload the template that it was made from,
-// and that the operator keeps its pod away while it does.
+// for which cluster's data, and that the operator keeps its pod away while it does.
 func workloadAnnotations(member Member) map[string]string {
-	annotations := map[string]string{name.AnnotationTemplateRevision: member.Spec.Template.Revision}
+	annotations := map[string]string{
+		name.AnnotationTemplateRevision: member.Spec.Template.Revision,
+		name.AnnotationClusterID:        member.Spec.ClusterID,
+	}
 	if member.Spec.Stopped {
 		annotations[name.AnnotationStopped] = v1alpha1.ReasonVolumeExpanding
 	}

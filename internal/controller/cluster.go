@@ -90,7 +90,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	snapshot.FailOvers, snapshot.Refusal = r.failOvers.of(key), r.refusals.of(snapshot.UID)
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
-	r.passes.write(ctx, key, made)
+	same := r.passes.write(ctx, key, made, snapshot.Now)
 	r.failOvers.keep(key, snapshot.Now, made)
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
@@ -98,7 +98,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
 		return unreported(err)
 	}
-	return nodeResult(made, outcome)
+	return nextPass(made.Next(same), outcome)
 }
 
 // report writes the status if it differs, and the events of the difference.

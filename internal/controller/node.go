@@ -75,13 +75,13 @@ func (r *NodeReconciler) Reconcile(ctx context.Context, node *v1alpha1.ValkeyNod
 	if len(steps) == 0 {
 		return ctrl.Result{}, nil
 	}
-	r.passes.write(ctx, client.ObjectKeyFromObject(node), steps)
+	same := r.passes.write(ctx, client.ObjectKeyFromObject(node), steps, snapshot.Now)
 	outcome := apply.Applier{Client: r.Client, Namespace: node.Namespace}.Run(ctx, steps)
 	r.refusals.keepNode(snapshot, outcome)
 	if err := r.report(ctx, node, report.NodeStatus(node.Status, in, steps, outcome)); err != nil {
 		return unreported(err)
 	}
-	return nodeResult(steps, outcome)
+	return nextPass(steps.Next(same), outcome)
 }
 
 // report writes the status if it differs, and then tells what happened. It
@@ -133,10 +133,10 @@ func shortened(note string) string {
 	return strings.ToValidUTF8(note[:longestNote], "")
 }
 
-// nodeResult says when to look again. A stale plan is made anew at once; a
-// refusal waits for the world; any other error backs off.
-func nodeResult(steps plan.Plan, outcome plan.Outcome) (ctrl.Result, error) {
-	next := steps.Next()
+// nextPass says when to look again: when the plan wants to, if all of it could
+// be done. A stale plan is made anew at once; a refusal waits for the world; any
+// other error backs off.
+func nextPass(next time.Duration, outcome plan.Outcome) (ctrl.Result, error) {
 	for _, result := range outcome {
 		var refusal *plan.Refusal
 		switch {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,12 +19,20 @@ import (
 
 // passLog writes one line for a pass whose plan has something to do or says
 // something new; a pass that waits for the same as the one before is told at
-// debug level only.
+// debug level only. It remembers the last pass of each object for that.
 type passLog struct {
-	last sync.Map // client.ObjectKey to the steps of its last pass
+	last sync.Map // client.ObjectKey to its last pass
 }
 
-func (l *passLog) write(ctx context.Context, key client.ObjectKey, p plan.Plan) {
+// pass is what a plan wanted and waited for, and since when.
+type pass struct {
+	text  string
+	since time.Time
+}
+
+// write returns how long the plan has been the same by now, as far as this
+// process knows.
+func (l *passLog) write(ctx context.Context, key client.ObjectKey, p plan.Plan, now time.Time) time.Duration {
 	var steps []string
 	acts := false
 	for _, step := range p {
@@ -34,13 +43,19 @@ func (l *passLog) write(ctx context.Context, key client.ObjectKey, p plan.Plan) 
 		steps = append(steps, fmt.Sprintf("%s/%s %s %s: %s (%d actions)",
 			step.Track, step.Rule, step.Hold, step.Reason, step.Note, len(step.Actions)))
 	}
-	text := fmt.Sprint(steps)
-	before, known := l.last.Swap(key, text)
+	last := pass{text: fmt.Sprint(steps), since: now}
+	stored, _ := l.last.Load(key)
+	before, known := stored.(pass)
+	if known && before.text == last.text {
+		last.since = before.since
+	}
+	l.last.Store(key, last)
 	log := ctrl.LoggerFrom(ctx)
-	if !acts && (known && before == text || !known && len(steps) == 0) {
+	if !acts && (known && before.text == last.text || !known && len(steps) == 0) {
 		log = log.V(1)
 	}
 	log.Info("pass", "plan", steps)
+	return now.Sub(last.since)
 }
 
 // forget drops what is remembered of an object that is gone.

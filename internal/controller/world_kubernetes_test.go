@@ -48,7 +48,9 @@ func (w *world) makePods() bool {
 		}
 		err := w.api.Get(w.t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
-			err, made = w.api.Create(w.t.Context(), pod), true
+			w.must(w.api.Create(w.t.Context(), pod))
+			pod.Status.Phase = corev1.PodPending
+			err, made = w.api.Status().Update(w.t.Context(), pod), true
 		}
 		w.must(err)
 	}
@@ -227,9 +229,9 @@ func (w *world) usedClaims() map[string]bool {
 	return used
 }
 
-// startPods gives pods with their volumes an address and a server.
+// startPods gives the next pod with its volume an address and a server: pods
+// start one after the other, so that whatever can be done meanwhile is done.
 func (w *world) startPods() bool {
-	started := false
 	for _, object := range w.list(&corev1.PodList{}) {
 		pod, _ := object.(*corev1.Pod)
 		claim := w.claimOf(pod)
@@ -252,9 +254,9 @@ func (w *world) startPods() bool {
 		w.live[ip] = seatOf(pod, w.volumes[volume])
 		pod.Status.PodIP, pod.Status.Phase = ip, corev1.PodRunning
 		w.must(w.api.Status().Update(w.t.Context(), pod))
-		started = true
+		return true
 	}
-	return started
+	return false
 }
 
 // judgeReadiness keeps the pods' conditions as their agents would have them.

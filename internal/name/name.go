@@ -7,7 +7,7 @@ import (
 	"net"
 	"strconv"
 
-	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
 )
 
 // Labels of every child object.
@@ -33,7 +33,8 @@ const (
 
 // Annotations.
 const (
-	// AnnotationClusterID stands on claims: the identity of their data.
+	// AnnotationClusterID stands on claims: the identity of their data; and on
+	// workloads: the one that their member was told.
 	AnnotationClusterID = "valkey.io/cluster-id"
 	// AnnotationNodeID stands on claims: the id of the member in the Valkey cluster.
 	AnnotationNodeID = "valkey.io/node-id"
@@ -64,7 +65,7 @@ const (
 const (
 	PortClient         = 6379
 	PortClusterBus     = 16379
-	PortAgent          = 9122
+	PortAgent          = protocol.Port
 	PortNameClient     = "client"
 	PortNameClusterBus = "cluster-bus"
 	PortNameAgent      = "agent"
@@ -171,9 +172,4 @@ func NodeSelector(cluster string, shard, node int) map[string]string {
 	selector := ShardSelector(cluster, shard)
 	selector[LabelNodeIndex] = fmt.Sprint(node)
 	return selector
-}
-
-// LabelsOf are the labels of a ValkeyNode's objects.
-func LabelsOf(node *v1alpha1.ValkeyNode) map[string]string {
-	return NodeLabels(node.Spec.ClusterName, int(node.Spec.Shard), int(node.Spec.Node))
 }

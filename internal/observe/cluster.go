@@ -81,7 +81,7 @@ func (o ClusterObserver) passwords(ctx context.Context, cluster *v1alpha1.Valkey
 		}
 		return Credentials{}, fmt.Errorf("reading the system users' passwords: %w", err)
 	}
-	snapshot.Objects[objectKey("Secret", secret.Name)] = state.Object{Foreign: foreign(&secret, cluster), Earlier: earlier(&secret, cluster)}
+	snapshot.Objects[objectKey("Secret", secret.Name)] = objectOf(&secret, cluster)
 	snapshot.Passwords = map[string]string{}
 	for user, password := range secret.Data {
 		if len(password) > 0 { // an empty one would let anybody in
@@ -198,11 +198,18 @@ func (o ClusterObserver) objects(ctx context.Context, cluster *v1alpha1.ValkeyCl
 		if err != nil {
 			return fmt.Errorf("reading the owned fields of %s %s: %w", read.kind, read.name, err)
 		}
-		snapshot.Objects[objectKey(read.kind, read.name)] = state.Object{
-			Foreign: foreign(read.into, cluster), Earlier: earlier(read.into, cluster), Digest: state.Digest(owned),
-		}
+		seen := objectOf(read.into, cluster)
+		seen.Digest = state.Digest(owned)
+		snapshot.Objects[objectKey(read.kind, read.name)] = seen
 	}
 	return nil
+}
+
+func objectOf(object metav1.Object, cluster *v1alpha1.ValkeyCluster) state.Object {
+	return state.Object{
+		UID: string(object.GetUID()), Orphaned: metav1.GetControllerOf(object) == nil,
+		Foreign: foreign(object, cluster), Earlier: earlier(object, cluster),
+	}
 }
 
 // foreign says whether an object belongs to somebody else: it has another
@@ -215,10 +222,16 @@ func foreign(object metav1.Object, cluster *v1alpha1.ValkeyCluster) bool {
 }
 
 // earlier says whether an object belongs to a cluster that had this one's name
-// before: it is collected with it.
+// before.
 func earlier(object metav1.Object, cluster *v1alpha1.ValkeyCluster) bool {
+	return goesWithEarlier(object, "ValkeyCluster", cluster)
+}
+
+// goesWithEarlier says whether an object's controller is one of a kind that had
+// another one's name before: it is collected with it.
+func goesWithEarlier(object metav1.Object, kind string, now metav1.Object) bool {
 	controller := metav1.GetControllerOf(object)
-	return controller != nil && controller.Kind == "ValkeyCluster" && controller.Name == cluster.Name && controller.UID != cluster.UID
+	return controller != nil && controller.Kind == kind && controller.Name == now.GetName() && controller.UID != now.GetUID()
 }
 
 // members reads the ValkeyNodes, claims and pods of the cluster.
@@ -242,11 +255,7 @@ func (o ClusterObserver) members(ctx context.Context, cluster *v1alpha1.ValkeyCl
 	for i := range nodes.Items {
 		addRecord(byName, &nodes.Items[i], cluster)
 	}
-	for i := range claims.Items {
-		claim := state.ClaimOf(&claims.Items[i])
-		snapshot.Claims = append(snapshot.Claims, claim)
-		addClaim(byName, claim)
-	}
+	addClaims(byName, claims.Items, snapshot)
 	for i := range pods.Items {
 		labels := pods.Items[i].Labels
 		key := cluster.Name + "-" + labels[name.LabelShardIndex] + "-" + labels[name.LabelNodeIndex]
@@ -272,9 +281,15 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 	}
 }
 
-func addClaim(byName map[string]*state.Member, claim state.Claim) {
+func addClaims(byName map[string]*state.Member, claims []corev1.PersistentVolumeClaim, snapshot *state.Cluster) {
+	byClaim := map[string]*state.Member{}
 	for _, member := range byName {
-		if claim.Name == name.Claim(member.Name) {
+		byClaim[name.Claim(member.Name)] = member
+	}
+	for i := range claims {
+		claim := state.ClaimOf(&claims[i])
+		snapshot.Claims = append(snapshot.Claims, claim)
+		if member := byClaim[claim.Name]; member != nil {
 			member.Claim = &claim
 		}
 	}

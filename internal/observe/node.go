@@ -160,10 +160,10 @@ func (o NodeObserver) readWorkloads(ctx context.Context, node *v1alpha1.ValkeyNo
 		}
 	}
 	if setErr == nil {
-		keepWorkload(seen, node, workloadOf(v1alpha1.WorkloadStatefulSet, &set.ObjectMeta, set.Spec.Replicas))
+		keepWorkload(seen, node, workloadOf(node, v1alpha1.WorkloadStatefulSet, &set.ObjectMeta, set.Spec.Replicas))
 	}
 	if deploymentErr == nil {
-		workload := workloadOf(v1alpha1.WorkloadDeployment, &deployment.ObjectMeta, deployment.Spec.Replicas)
+		workload := workloadOf(node, v1alpha1.WorkloadDeployment, &deployment.ObjectMeta, deployment.Spec.Replicas)
 		workload.Problem = deploymentProblem(deployment)
 		keepWorkload(seen, node, workload)
 	}
@@ -180,11 +180,15 @@ func keepWorkload(seen *state.Node, node *v1alpha1.ValkeyNode, workload state.Wo
 
 // workloadOf is a workload as far as decisions need it. Kubernetes reads
 // replicas that are not set as one.
-func workloadOf(kind v1alpha1.WorkloadType, object *metav1.ObjectMeta, replicas *int32) state.Workload {
+func workloadOf(node *v1alpha1.ValkeyNode, kind v1alpha1.WorkloadType, object *metav1.ObjectMeta, replicas *int32) state.Workload {
 	workload := state.Workload{
 		Kind: kind, Name: object.Name, UID: string(object.UID), Version: object.ResourceVersion, Replicas: 1,
 		Revision:    object.Annotations[name.AnnotationTemplateRevision],
 		Stopped:     object.Annotations[name.AnnotationStopped] != "",
+		Labels:      object.Labels,
+		ClusterID:   object.Annotations[name.AnnotationClusterID],
+		Orphaned:    metav1.GetControllerOf(object) == nil,
+		Earlier:     goesWithEarlier(object, "ValkeyNode", node),
 		Terminating: object.DeletionTimestamp != nil,
 	}
 	if replicas != nil {

@@ -64,7 +64,7 @@ func whole() *objects {
 		},
 	}
 	meta := func(objectName, uid string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "shop", Name: objectName, UID: types.UID(uid), Labels: name.LabelsOf(node)}
+		return metav1.ObjectMeta{Namespace: "shop", Name: objectName, UID: types.UID(uid), Labels: name.NodeLabels("prod", 0, 1)}
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("valkey-prod-0-1-data", "claim")}
 	claim.Annotations = map[string]string{name.AnnotationClusterID: "id-1"}
@@ -213,6 +213,45 @@ func TestAnUnreadableServerIsAnError(t *testing.T) {
 			}})
 			if !errors.Is(err, broken) {
 				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// By these facts a workload that lost its owner is told from somebody else's.
+func TestWorkloadsTellWhoseTheyAre(t *testing.T) {
+	t.Parallel()
+	owned := func(kind, owner, uid string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: owner, UID: types.UID(uid), Controller: new(true)}}
+	}
+	for what, row := range map[string]struct {
+		owners            []metav1.OwnerReference
+		orphaned, earlier bool
+	}{
+		"a controller":               {owners: owned("ValkeyNode", "prod-0-1", "node-uid")},
+		"an earlier one":             {owners: owned("ValkeyNode", "prod-0-1", "old-uid"), earlier: true},
+		"somebody else's":            {owners: owned("Other", "prod-0-1", "other-uid")},
+		"nobody":                     {orphaned: true},
+		"an owner, not a controller": {owners: []metav1.OwnerReference{{Kind: "ConfigMap", Name: "x", UID: "other-uid"}}, orphaned: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			o := whole()
+			o.set.OwnerReferences = row.owners
+			o.set.Annotations[name.AnnotationClusterID] = "id-1"
+			snapshot, err := o.snapshot(t, interceptor.Funcs{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &state.Workload{
+				Kind: v1alpha1.WorkloadStatefulSet, Name: "valkey-prod-0-1", UID: "set", Version: snapshot.Workload.Version, Revision: "r", Replicas: 1, ClusterID: "id-1",
+				Labels: name.NodeLabels("prod", 0, 1), Orphaned: row.orphaned, Earlier: row.earlier,
+			}
+			for _, owner := range row.owners {
+				want.OwnerUIDs = append(want.OwnerUIDs, string(owner.UID))
+			}
+			if diff := cmp.Diff(want, snapshot.Workload); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -28,8 +28,9 @@ func TestWorkloadsPods(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			object := &metav1.ObjectMeta{Name: "w", UID: "u", ResourceVersion: "9", Annotations: row.annotations}
+			row.want.Orphaned = true
 			row.want.Kind, row.want.Name, row.want.UID, row.want.Version = v1alpha1.WorkloadStatefulSet, "w", "u", "9"
-			if diff := cmp.Diff(row.want, workloadOf(v1alpha1.WorkloadStatefulSet, object, row.replicas)); diff != "" {
+			if diff := cmp.Diff(row.want, workloadOf(&v1alpha1.ValkeyNode{}, v1alpha1.WorkloadStatefulSet, object, row.replicas)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

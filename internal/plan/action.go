@@ -48,6 +48,13 @@ type ScaleWorkload struct {
 	Replicas      int32
 }
 
+// Adopt makes an object that has no controller somebody's own. One that has
+// got a controller since is left alone.
+type Adopt struct {
+	Kind, Name, UID string
+	Owner           metav1.OwnerReference
+}
+
 // CreatePasswords makes the Secret of the system users' passwords, each
 // random. One that is there already is left alone.
 type CreatePasswords struct {
@@ -163,6 +170,7 @@ type RewriteLog struct{ Server Server }
 
 func (Ensure) action()          {}
 func (EnsureNode) action()      {}
+func (Adopt) action()           {}
 func (CreatePasswords) action() {}
 func (RecordIdentity) action()  {}
 func (CreateClaim) action()     {}
@@ -193,6 +201,7 @@ func (a EnsureNode) String() string {
 	}
 	return fmt.Sprintf("apply node %s as %s", a.Node, a.Manager)
 }
+func (a Adopt) String() string           { return fmt.Sprintf("adopt %s %s", a.Kind, a.Name) }
 func (a CreatePasswords) String() string { return fmt.Sprintf("create Secret %s", a.Name) }
 func (a RecordIdentity) String() string {
 	return fmt.Sprintf("give cluster %s the identity %s", a.Cluster, a.ClusterID)

@@ -38,6 +38,9 @@ func (h Hold) String() string {
 
 // Times after which a rule may want to look again without being woken.
 const (
+	// LookWritten: what we have just written is seen within milliseconds; one
+	// look too early costs a conflict.
+	LookWritten = 20 * time.Millisecond
 	// LookGossip: gossip and handshakes take tenths of a second.
 	LookGossip = 200 * time.Millisecond
 	// LookServer: a server starts, loads or syncs.
@@ -47,6 +50,10 @@ const (
 	// LookDrift: everything is settled; look for what no watch tells.
 	LookDrift = time.Minute
 )
+
+// longWait is how long a plan stays the same before it is looked for less
+// often: servers start, and take over from each other, within less.
+const longWait = 2 * time.Minute
 
 // Verdict is what a rule found and wants done.
 type Verdict struct {
@@ -146,13 +153,18 @@ func (o Outcome) Of(rule string) (Result, bool) {
 	return Result{}, false
 }
 
-// Next is how soon to look again, if nothing wakes us before.
-func (p Plan) Next() time.Duration {
+// Next is how soon to look again, if nothing wakes us before, at a plan that
+// has been the same for some time. What has waited for long does not pass
+// within a moment of its own: it is looked at each LookWorld at most.
+func (p Plan) Next(same time.Duration) time.Duration {
 	next := LookDrift
 	for _, step := range p {
 		if step.Look > 0 && step.Look < next {
 			next = step.Look
 		}
+	}
+	if same > longWait {
+		next = max(next, LookWorld)
 	}
 	return next
 }

@@ -79,10 +79,13 @@ func (c Cluster) Class(className string) Fact[Class] {
 
 // Object is an object as far as we may own it.
 type Object struct {
+	UID string `json:"uid,omitempty"`
 	// Foreign says that it belongs to somebody else; Earlier, that this is an
 	// earlier cluster of the same name, which it goes with.
 	Foreign bool `json:"foreign,omitempty"`
 	Earlier bool `json:"earlier,omitempty"`
+	// Orphaned objects have no controller: they would outlive their cluster.
+	Orphaned bool `json:"orphaned,omitempty"`
 	// Digest of the fields that our field manager owns.
 	Digest string `json:"digest,omitempty"`
 }

@@ -77,10 +77,18 @@ type Workload struct {
 	Replicas int32 `json:"replicas"`
 	// Stopped says that the operator keeps its pod away. One without replicas
 	// that is not was scaled by somebody else.
-	Stopped bool `json:"stopped,omitempty"`
-	// OwnerUIDs are the UIDs of its owners.
-	OwnerUIDs   []string `json:"ownerUIDs,omitempty"`
-	Terminating bool     `json:"terminating,omitempty"`
+	Stopped bool              `json:"stopped,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	// ClusterID is the identity of the cluster that it was made for.
+	ClusterID string `json:"clusterID,omitempty"`
+	// OwnerUIDs are the UIDs of its owners; Orphaned says that none of them is
+	// its controller.
+	OwnerUIDs []string `json:"ownerUIDs,omitempty"`
+	Orphaned  bool     `json:"orphaned,omitempty"`
+	// Earlier says that its controller was a ValkeyNode of the same name before
+	// this one: it goes with that.
+	Earlier     bool `json:"earlier,omitempty"`
+	Terminating bool `json:"terminating,omitempty"`
 	// Problem is why it cannot make its pod, in its controller's own words.
 	Problem string `json:"problem,omitempty"`
 }

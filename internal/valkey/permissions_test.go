@@ -127,6 +127,7 @@ func mayNot(t *testing.T, conn *valkey.Conn) {
 		{"EVAL", "return 1", "0"},
 		{"PUBLISH", "channel", "message"},
 		{"ACL", "LIST"},
+		{"ACL", "SETUSER", "_operator", "allkeys"},
 		{"REPLICAOF", "NO", "ONE"},
 	} {
 		if _, err := conn.Raw(t.Context(), words...); !valkey.IsNoPerm(err) {

@@ -60,8 +60,9 @@ type Seen struct {
 	ProgressAt time.Time
 	// Replaced: the member was primary, and another one is by now.
 	Replaced bool
-	// WasReady is the answer of Ready the last time.
-	WasReady bool
+	// WasReady is the answer of Ready the last time, EverReady whether it was
+	// ever yes.
+	WasReady, EverReady bool
 }
 
 func (s Seen) loading() bool { return s.View != nil && s.View.Info.Loading != nil }

@@ -201,8 +201,8 @@ func TestARefusalToEndIsOutlasted(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // a process that another test starts would have a copy of the lock between fork and exec
 func TestTheProcessKeepsWhatItInherits(t *testing.T) {
-	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	mine := lockable(t, path)
 	if err := lock(mine); err != nil {

@@ -26,7 +26,7 @@ const Version = 1
 const (
 	// PathFacts answers 200 with a Facts document.
 	PathFacts = "/v1/facts"
-	// PathStarted answers 200 once the server has loaded its data, or while loading makes progress long enough to wait for.
+	// PathStarted answers 200 once the server has loaded its data, or while loading gets further.
 	PathStarted = "/started"
 	// PathLive answers 200 unless the agent must be restarted.
 	PathLive = "/live"

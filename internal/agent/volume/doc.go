@@ -4,8 +4,8 @@
 // a server's last words.
 //
 // It changes nothing that a server wrote, except left-overs of saves that were
-// cut short, and those only for the holder of the lock. It starts no process
-// and speaks to nobody.
+// cut short and shard ids by which a server would refuse its own node table, and
+// those only for the holder of the lock. It starts no process and speaks to nobody.
 package volume
 
 import "path/filepath"

@@ -41,11 +41,11 @@ func logEmptiness(directory string) protocol.Answer {
 // emptyUnlessOldLog knows that a server takes over the one-file log of versions
 // before 7.0.
 func emptyUnlessOldLog(data string) protocol.Answer {
-	empty := sizeEmptiness(filepath.Join(data, LogFile))
-	if _, err := os.Lstat(filepath.Join(data, LogFile)); errors.Is(err, fs.ErrNotExist) {
+	old := filepath.Join(data, LogFile)
+	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
 		return protocol.Yes
 	}
-	return empty
+	return sizeEmptiness(old)
 }
 
 // filesEmptiness is no as soon as one file holds something, and unknown as soon

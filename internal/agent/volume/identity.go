@@ -27,7 +27,10 @@ type marker struct {
 	Identity
 }
 
-const markerVersion = 1
+const (
+	markerVersion = 1
+	markerFile    = "identity.json"
+)
 
 // ForeignError means that the volume's data is not the member's.
 type ForeignError struct{ Why string }
@@ -39,7 +42,7 @@ func (e *ForeignError) Error() string { return e.Why }
 // and for data that no marker stands beside, and touches nothing then.
 // Any other error means that the volume could not be read or written.
 func Claim(data string, member Identity) error {
-	text, err := os.ReadFile(ownFile(data, "identity.json"))
+	text, err := os.ReadFile(ownFile(data, markerFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return mark(data, member)
@@ -68,7 +71,7 @@ func mark(data string, member Identity) error {
 	if err != nil {
 		return fmt.Errorf("writing the volume's marker: %w", err)
 	}
-	if err := writeDurably(ownFile(data, "identity.json"), text); err != nil {
+	if err := writeDurably(ownFile(data, markerFile), text); err != nil {
 		return fmt.Errorf("writing the volume's marker: %w", err)
 	}
 	return nil

@@ -27,3 +27,25 @@ func Self(data string) (self valkey.NodeEntry, known bool, err error) {
 	self, known = table.Myself()
 	return self, known, nil
 }
+
+// HealTable mends the one thing in the node table that makes versions before
+// 8.1.2 refuse it (see valkey.HealShardIDs), and says how many entries it was. The
+// caller holds the lock and has no server running.
+func HealTable(data string) (changed int, err error) {
+	path := filepath.Join(data, TableFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the node table: %w", err)
+	}
+	healed, changed := valkey.HealShardIDs(string(text))
+	if changed == 0 {
+		return 0, nil
+	}
+	if err := writeDurably(path, []byte(healed)); err != nil {
+		return 0, fmt.Errorf("mending the node table: %w", err)
+	}
+	return changed, nil
+}

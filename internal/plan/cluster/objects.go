@@ -68,7 +68,7 @@ func identityRecorded(in Input) plan.Verdict {
 		id = in.State.FreshID
 	}
 	return plan.Verdict{
-		Reason: v1alpha1.ReasonForming, Look: plan.LookGossip,
+		Reason: v1alpha1.ReasonForming, Look: plan.LookWritten,
 		Actions: []plan.Action{plan.RecordIdentity{Cluster: in.State.Name, Version: in.State.Version, ClusterID: id}},
 	}
 }
@@ -144,29 +144,35 @@ func conflict(format string, args ...any) plan.Verdict {
 	return plan.Verdict{Hold: plan.Blocked, Reason: v1alpha1.ReasonIdentityConflict, Note: fmt.Sprintf(format, args...)}
 }
 
-// passwordsExist: the system users have their generated passwords. One that
-// somebody took out is not made anew by itself: servers know the old one, and
-// an ACL file without it would keep them from starting.
+// passwordsExist: the system users have their generated passwords, which go
+// with the cluster. One that somebody took out is not made anew by itself:
+// servers know the old one, and an ACL file without it would keep them from
+// starting.
 func passwordsExist(in Input) plan.Verdict {
-	if in.State.Passwords != nil {
-		for _, user := range build.SystemUsers() {
-			if in.State.Passwords[user] == "" {
-				return plan.Verdict{
-					Hold: plan.Blocked, Reason: v1alpha1.ReasonPasswordSecretMissing, Look: plan.LookWorld,
-					Note: fmt.Sprintf("Secret %s lacks the password of user %s; put its key back, or delete the Secret to have new passwords made", name.PasswordsSecret(in.State.Name), user),
-				}
+	secret, owner := name.PasswordsSecret(in.State.Name), build.OwnerReference(in.build())
+	if in.State.Passwords == nil {
+		return plan.Verdict{
+			Reason: v1alpha1.ReasonForming, Look: plan.LookWritten,
+			Actions: []plan.Action{plan.CreatePasswords{
+				Name: secret, Labels: name.ClusterLabels(in.State.Name), Owner: owner, Users: build.SystemUsers(),
+			}},
+		}
+	}
+	for _, user := range build.SystemUsers() {
+		if in.State.Passwords[user] == "" {
+			return plan.Verdict{
+				Hold: plan.Blocked, Reason: v1alpha1.ReasonPasswordSecretMissing, Look: plan.LookWorld,
+				Note: fmt.Sprintf("Secret %s lacks the password of user %s; put its key back, or delete the Secret to have new passwords made", secret, user),
 			}
 		}
-		return settled()
 	}
-	cluster := in.build()
-	return plan.Verdict{
-		Reason: v1alpha1.ReasonForming, Look: plan.LookGossip,
-		Actions: []plan.Action{plan.CreatePasswords{
-			Name: name.PasswordsSecret(in.State.Name), Labels: name.ClusterLabels(in.State.Name),
-			Owner: build.OwnerReference(cluster), Users: build.SystemUsers(),
-		}},
+	if seen := in.State.Objects["Secret/"+secret]; seen.Orphaned {
+		return plan.Verdict{
+			Reason: v1alpha1.ReasonForming, Look: plan.LookWritten,
+			Actions: []plan.Action{plan.Adopt{Kind: "Secret", Name: secret, UID: seen.UID, Owner: owner}},
+		}
 	}
+	return settled()
 }
 
 // objectsCurrent: Services, settings, users and the disruption budget are as
@@ -189,7 +195,7 @@ func objectsCurrent(in Input) plan.Verdict {
 			verdict.Actions = append(verdict.Actions, plan.Ensure{
 				Kind: object.kind, Name: object.name, Config: object.config, Manager: name.FieldManager,
 			})
-			verdict.Look = plan.LookGossip
+			verdict.Look = plan.LookWritten
 		}
 	}
 	return verdict

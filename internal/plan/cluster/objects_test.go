@@ -110,6 +110,12 @@ func TestPasswordsExist(t *testing.T) {
 		"they do not":  {edit: func(in *Input) { in.State.Passwords = nil }, want: []string{"settled Forming", "create Secret internal-prod-system-passwords"}},
 		"all are gone": {edit: func(in *Input) { clear(in.State.Passwords) }, want: []string{"blocked PasswordSecretMissing"}},
 		"one is gone":  {edit: func(in *Input) { delete(in.State.Passwords, name.UserOperator) }, want: []string{"blocked PasswordSecretMissing"}},
+		"nobody owns them": {
+			edit: func(in *Input) {
+				in.State.Objects["Secret/internal-prod-system-passwords"] = state.Object{UID: "u", Orphaned: true}
+			},
+			want: []string{"settled Forming", "adopt Secret internal-prod-system-passwords"},
+		},
 		"one is empty": {edit: func(in *Input) { in.State.Passwords[name.UserReplication] = "" }, want: []string{"blocked PasswordSecretMissing"}},
 	})
 }

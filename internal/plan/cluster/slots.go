@@ -2,10 +2,14 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/state"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -40,36 +44,74 @@ func ownedBy(voices []voice) valkey.Slots {
 	return owned
 }
 
-// slotsAssigned: every slot has an owner. A slot is free only when every
-// member answers and no table, of any of them, names an owner for it.
+// slotsAssigned: every slot has an owner. A shard's slot is free only when no
+// table, of any member, names an owner for it, and no silent member can own it.
 func slotsAssigned(in Input) plan.Verdict {
-	voices, all := in.everyVoice()
+	voices, _ := in.everyVoice()
 	owned := ownedBy(voices)
 	if owned.Equal(valkey.AllSlots()) {
 		return ownersAnswer(in, voices)
 	}
-	if !all {
-		return plan.Verdict{
-			Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookWorld,
-			Note: "slots are assigned once every member answers: one that is silent may own them",
-		}
-	}
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip}
+	waiting := ""
 	for shard := range int(in.Spec.Shards) {
 		free := valkey.ShardSlots(int(in.Spec.Shards), shard).Minus(owned)
 		if free.IsEmpty() {
 			continue
 		}
+		if !in.mayAssign(shard) {
+			waiting = "slots are assigned once every member answers: one that is silent may own them"
+			continue
+		}
 		to, found := taker(ofShard(voices, shard))
 		if !found {
-			return plan.Verdict{
-				Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer,
-				Note: fmt.Sprintf("shard %d has no member that could take its slots yet", shard),
-			}
+			waiting = fmt.Sprintf("shard %d has no member that could take its slots yet", shard)
+			continue
 		}
 		verdict.Actions = append(verdict.Actions, plan.AssignSlots{To: to.server(), Slots: free})
 	}
-	return verdict
+	if len(verdict.Actions) > 0 {
+		return verdict
+	}
+	return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer, Note: waiting}
+}
+
+// mayAssign says whether no member can own a slot of a shard but those that are
+// asked: every member answers, or the cluster is new and those of this shard that
+// do not answer have never run. Slots are given out as soon as that is so, for a
+// server that gets its first does not serve before it has run for two seconds.
+func (in Input) mayAssign(shard int) bool {
+	if _, all := in.everyVoice(); all {
+		return true
+	}
+	if in.holdsData() {
+		return false
+	}
+	answers := map[string]bool{}
+	for _, v := range in.voices() {
+		answers[v.Name] = true
+	}
+	for _, member := range in.wanted() {
+		if member.Shard == shard && !answers[member.Name] && !neverRan(member) {
+			return false
+		}
+	}
+	return true
+}
+
+// neverRan says whether a member's server was never started: none of its pods
+// got as far, and nothing tells of an id that it had. A pod is pending until the
+// first of its containers, the init containers aside, has been started.
+func neverRan(member state.Member) bool {
+	if member.Agent.Known || member.Server.Known || member.Record == nil || member.Record.Status.NodeID != "" {
+		return false
+	}
+	if member.Claim != nil && member.Claim.NodeID != "" {
+		return false
+	}
+	return !slices.ContainsFunc(member.Pods, func(pod state.Pod) bool {
+		return pod.Phase != corev1.PodPending || pod.Restarts > 0
+	})
 }
 
 // taker is the member that gets a shard's free slots: its primary, else its

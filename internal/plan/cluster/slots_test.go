@@ -2,8 +2,12 @@ package cluster
 
 import (
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/state"
 	"valkey.io/valkey-operator/internal/valkey"
 	"valkey.io/valkey-operator/internal/valkey/valkeytest"
 )
@@ -15,12 +19,58 @@ func TestSlotsAssigned(t *testing.T) {
 		"fresh members get their shards' slots, the first of each": {spec: persistent(2, 1), fresh: true, want: []string{
 			"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0", "assign slots 8192-16383 to node prod-1-0",
 		}},
-		"a fresh member is silent: it may own slots": {
-			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
-			want: []string{"wait SlotsUnassigned"},
+		"a fresh member is silent: it may own its shard's slots, not another's": {
+			spec: persistent(2, 1), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
+			want: []string{"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0"},
 		},
 		"a fresh member's agent is silent: it may be a stranger": {
-			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).mute = true },
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) { b.at(0, 0).mute = true },
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"a fresh member's server was never started: the first that answers gets the slots": {
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) { b.starting(0, 0, nil) },
+			want: []string{"settled SlotsUnassigned", "assign slots 0-16383 to node prod-0-1"},
+		},
+		"a fresh member has no pod yet": {
+			spec: ephemeral(1, 1), fresh: true, happens: func(b *bench) { b.at(0, 0).podless = true },
+			want: []string{"settled SlotsUnassigned", "assign slots 0-16383 to node prod-0-1"},
+		},
+		"a member that starts has run before, by its node's word": {
+			spec: ephemeral(1, 1), fresh: true, happens: func(b *bench) {
+				b.starting(0, 0, func(member *state.Member) { member.Record.Status.NodeID = "former" })
+			},
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"a member that starts has run before, by its claim's word": {
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
+				b.starting(0, 0, func(member *state.Member) { member.Claim.NodeID = "former" })
+			},
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"a member that starts has no node that could tell": {
+			spec: ephemeral(1, 1), fresh: true, happens: func(b *bench) {
+				b.starting(0, 0, func(member *state.Member) { member.Record = nil })
+			},
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"a member starts again after its server ended": {
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
+				b.starting(0, 0, func(member *state.Member) { member.Pods[0].Restarts = 1 })
+			},
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"a member starts on a claim that was kept": {
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
+				b.starting(0, 0, func(member *state.Member) { member.Claim.CreatedAt = noon.Add(-time.Hour) })
+				b.edits = append(b.edits, func(in *Input) { in.State.CreatedAt = noon.Add(-time.Minute) })
+			},
+			want: []string{"wait SlotsUnassigned"},
+		},
+		"a member starts, and another has keys already": {
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
+				b.starting(0, 0, nil)
+				b.edits = append(b.edits, func(in *Input) { in.State.Members[1].Server.Value.Info.Keys = 1 })
+			},
 			want: []string{"wait SlotsUnassigned"},
 		},
 		"what was assigned before a crash is not assigned again": {
@@ -53,6 +103,25 @@ func TestSlotsAssigned(t *testing.T) {
 				}
 			})
 		}, want: []string{"wait SlotsUnassigned"}},
+	})
+}
+
+// starting has a member's first pod be as far as its init containers, and
+// something more be different.
+func (b *bench) starting(shard, index int, more func(*state.Member)) {
+	b.at(shard, index).server.Silence(true)
+	b.at(shard, index).mute = true
+	b.edits = append(b.edits, func(in *Input) {
+		for i := range in.State.Members {
+			member := &in.State.Members[i]
+			if member.Shard != shard || member.Node != index {
+				continue
+			}
+			member.Pods[0].Phase, member.Pods[0].Ready = corev1.PodPending, false
+			if more != nil {
+				more(member)
+			}
+		}
 	})
 }
 

@@ -40,8 +40,11 @@ func grown() Input {
 			Cluster: "prod", ClusterID: "id-1", NodeID: "abc", Shape: "3x1", Phase: corev1.ClaimBound,
 			ClassName: "fast", VolumeName: "pv-1", Requested: size("1Gi"), Capacity: size("1Gi"),
 		},
-		Class:    state.Seen(state.Class{Name: "fast", Exists: true, Expandable: true}),
-		Workload: &state.Workload{Kind: v1alpha1.WorkloadStatefulSet, Name: "valkey-prod-2-1", Revision: "rev-1", OwnerUIDs: []string{"node-uid"}},
+		Class: state.Seen(state.Class{Name: "fast", Exists: true, Expandable: true}),
+		Workload: &state.Workload{
+			Kind: v1alpha1.WorkloadStatefulSet, Name: "valkey-prod-2-1", UID: "set-uid", Revision: "rev-1",
+			Labels: name.NodeLabels("prod", 2, 1), ClusterID: "id-1", OwnerUIDs: []string{"node-uid"},
+		},
 		Pods: []state.Pod{{
 			Name: "valkey-prod-2-1-0", UID: "pod-uid", IP: "10.0.0.7", Phase: corev1.PodRunning, Ready: true, Labels: podLabels,
 		}},

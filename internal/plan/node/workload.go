@@ -8,6 +8,7 @@ import (
 	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/state"
 )
 
 // workloadExists makes the workload, also while the claim is pending: many
@@ -25,9 +26,14 @@ func workloadExists(in Input) plan.Verdict {
 	switch {
 	case workload == nil:
 		return workloadMissing(in)
-	case !workload.OwnedBy(in.State.UID):
+	case workload.Earlier:
 		return plan.Verdict{
-			Hold: plan.Blocked, Reason: v1alpha1.ReasonNameTaken,
+			Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending, Look: plan.LookServer,
+			Note: fmt.Sprintf("%s %s goes with an earlier ValkeyNode of this name; it is made anew once it is gone", workload.Kind, workload.Name),
+		}
+	case !workload.OwnedBy(in.State.UID) && !leftBehind(in, *workload):
+		return plan.Verdict{
+			Hold: plan.Blocked, Reason: v1alpha1.ReasonNameTaken, Look: plan.LookWorld,
 			Note: fmt.Sprintf("%s %s belongs to somebody else; delete it, or give the ValkeyCluster another name", workload.Kind, workload.Name),
 		}
 	case workload.Terminating:
@@ -35,8 +41,29 @@ func workloadExists(in Input) plan.Verdict {
 			Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending, Look: plan.LookWorld,
 			Note: fmt.Sprintf("%s %s is being deleted; it is made anew once it is gone", workload.Kind, workload.Name),
 		}
+	case !workload.OwnedBy(in.State.UID):
+		return plan.Verdict{
+			Reason: v1alpha1.ReasonPodPending, Note: fmt.Sprintf("%s %s was left without an owner and is taken up", workload.Kind, workload.Name),
+			Actions: []plan.Action{plan.Adopt{
+				Kind: string(workload.Kind), Name: workload.Name, UID: workload.UID, Owner: build.NodeReference(in.member()),
+			}},
+		}
 	}
 	return settled()
+}
+
+// leftBehind says whether a workload was made for this member, and lost its
+// owner with a ValkeyNode that was deleted alone.
+func leftBehind(in Input, workload state.Workload) bool {
+	if !workload.Orphaned || workload.ClusterID != in.Spec.ClusterID {
+		return false
+	}
+	for label, value := range in.member().Labels() {
+		if workload.Labels[label] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func workloadMissing(in Input) plan.Verdict {
