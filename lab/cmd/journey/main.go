@@ -126,6 +126,7 @@ func benchCommand(s *settings) *cobra.Command {
 	}
 	c.Flags().IntVar(&b.Runs, "runs", 1, "runs of what takes time; the median counts")
 	c.Flags().IntVar(&b.Clusters, "clusters", 20, "clusters in the second measurement of the manager")
+	c.Flags().BoolVar(&b.Large, "large", false, "also the growth of sixty volumes")
 	c.Flags().DurationVar(&b.Window, "window", 2*time.Minute, "how long requests and CPU are counted")
 	return c
 }

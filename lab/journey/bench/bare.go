@@ -20,40 +20,50 @@ var bareSelector = metav1.ListOptions{LabelSelector: bareLabel}
 // bare measures as many StatefulSets of one replica as the cluster has
 // members: created, all pods deleted at once, claims patched by hand.
 func (p *play) bare() {
-	sets := p.Typed.AppsV1().StatefulSets(p.Namespace)
-	begin := time.Now()
-	for i := range members {
-		_, err := sets.Create(p.Context(), p.bareSet(i), metav1.CreateOptions{})
-		p.NoError(err, "making a bare StatefulSet")
-	}
-	p.times.bareCreate = append(p.times.bareCreate, p.until(begin, "bare pods ready", func() bool { return p.readyOf(nil) == members }))
+	p.times.bareCreate = append(p.times.bareCreate, p.createBare(members))
 	old := map[string]bool{}
 	for _, pod := range p.barePods() {
 		old[string(pod.UID)] = true
 	}
-	begin = time.Now()
+	begin := time.Now()
 	p.NoError(p.Typed.CoreV1().Pods(p.Namespace).DeleteCollection(p.Context(), metav1.DeleteOptions{}, bareSelector), "deleting bare pods")
 	p.times.bareLost = append(p.times.bareLost, p.until(begin, "bare pods ready again", func() bool { return p.readyOf(old) == members }))
-	p.bareGrowth()
+	p.times.bareGrow = append(p.times.bareGrow, p.bareGrowth())
+	p.deleteBare()
+}
+
+// createBare makes bare StatefulSets and returns the seconds until their pods are ready.
+func (p *play) createBare(count int) float64 {
+	begin := time.Now()
+	for i := range count {
+		_, err := p.Typed.AppsV1().StatefulSets(p.Namespace).Create(p.Context(), p.bareSet(i), metav1.CreateOptions{})
+		p.NoError(err, "making a bare StatefulSet")
+	}
+	return p.until(begin, "bare pods ready", func() bool { return p.readyOf(nil) == count })
+}
+
+func (p *play) deleteBare() {
+	sets := p.Typed.AppsV1().StatefulSets(p.Namespace)
 	p.NoError(sets.DeleteCollection(p.Context(), metav1.DeleteOptions{}, bareSelector), "deleting the bare StatefulSets")
 	p.until(time.Now(), "bare claims gone", func() bool { return len(p.bareClaims()) == 0 })
 }
 
-func (p *play) bareGrowth() {
+// bareGrowth patches the bare claims and returns the seconds until all have grown.
+func (p *play) bareGrowth() float64 {
 	want, begin := resource.MustParse(to), time.Now()
 	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, to)
 	for _, claim := range p.bareClaims() {
 		_, err := p.Typed.CoreV1().PersistentVolumeClaims(p.Namespace).Patch(p.Context(), claim.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		p.NoError(err, "patching a bare claim")
 	}
-	p.times.bareGrow = append(p.times.bareGrow, p.until(begin, "bare claims at capacity", func() bool {
+	return p.until(begin, "bare claims at capacity", func() bool {
 		for _, claim := range p.bareClaims() {
 			if claim.Status.Capacity.Storage().Cmp(want) < 0 {
 				return false
 			}
 		}
 		return true
-	}))
+	})
 }
 
 // readyOf counts ready pods that are not among the old ones.

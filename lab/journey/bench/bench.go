@@ -28,6 +28,8 @@ type Bench struct {
 	Clusters int
 	// Window is how long requests and CPU are counted.
 	Window time.Duration
+	// Large adds the growth of sixty volumes, which takes some minutes.
+	Large bool
 }
 
 const (
@@ -45,6 +47,7 @@ type play struct {
 	times times
 	costs []cost
 	agent float64
+	large large
 }
 
 // times are one number for each run, in seconds.
@@ -52,6 +55,8 @@ type times struct {
 	bareCreate, bareLost, bareGrow []float64
 	create, lost, lostReady, grow  []float64
 	lostReports, growReports       []ledger.Report
+	calmReports, fullReports       []ledger.Report // before growing; of a full disk
+	fullRestarts                   int
 }
 
 // Run measures and prints the table.
@@ -66,6 +71,11 @@ func (b Bench) Run(ctx context.Context, w *stage.World) error {
 			p.bare()
 			s.Say("run %d of %d: the operator", i+1, b.Runs)
 			p.ours(i == b.Runs-1)
+			s.Say("run %d of %d: a full disk", i+1, b.Runs)
+			p.fullDisk()
+		}
+		if b.Large {
+			p.measureLarge()
 		}
 		p.report()
 	})
@@ -124,16 +134,26 @@ func uids(c *stage.Cluster) map[string]bool {
 	return all
 }
 
+// grow times a growth, and what writes notice of it and of two more.
 func (p *play) grow(c *stage.Cluster) {
-	w := c.StartWriter()
-	begin := time.Now()
-	c.Resize(to)
-	p.times.grow = append(p.times.grow, p.until(begin, "VolumeExpanded", func() bool {
-		got := c.Get()
-		return got.Status.ObservedGeneration == got.Metadata.Generation &&
-			contract.Is(got.Status.Conditions, "StorageReady", metav1.ConditionTrue, "VolumeExpanded")
-	}))
-	p.times.growReports = append(p.times.growReports, w.Stop())
+	for i, size := range []string{to, "320Mi", "384Mi"} {
+		p.times.calmReports = append(p.times.calmReports, p.calm(c))
+		w := c.StartWriter()
+		begin := time.Now()
+		c.Resize(size)
+		took := p.until(begin, "VolumeExpanded", func() bool { return expanded(c) })
+		p.times.growReports = append(p.times.growReports, w.Stop())
+		if i == 0 {
+			p.times.grow = append(p.times.grow, took)
+		}
+	}
+}
+
+// expanded says whether the volumes have the size that the spec asks for now.
+func expanded(c *stage.Cluster) bool {
+	got := c.Get()
+	return got.Status.ObservedGeneration == got.Metadata.Generation &&
+		contract.Is(got.Status.Conditions, "StorageReady", metav1.ConditionTrue, "VolumeExpanded")
 }
 
 // until waits as Await does, asks more often, and returns the seconds since begin.
@@ -173,9 +193,14 @@ func (p *play) report() {
 		ratio("every pod lost, all slots take writes", median(t.lost), bare, "1.5", "2.4"),
 		ratio("every pod lost, Ready (bare: pods ready)", median(t.lostReady), median(t.bareLost), "", "3.1"),
 		ratio("six volumes grown to VolumeExpanded", median(t.grow), median(t.bareGrow), "0.3", "1.0"),
-		writes("  acknowledged writes undone by the loss", undone(t.lostReports), "0", "0 to 206"),
-		writes("  client errors while growing", clientErrors(t.growReports), "0", "0"),
-		writes("  acknowledged writes lost while growing", undone(t.growReports), "0", "0"),
+		writes("  acknowledged writes undone by the loss", undone(t.lostReports), "0 to 206"),
+		writes("  client errors while growing", clientErrors(t.growReports), "0"),
+		writes("  acknowledged writes lost while growing", undone(t.growReports), "0"),
+		p.latency(),
+	}
+	rows = append(rows, p.fullRows()...)
+	if p.Large {
+		rows = append(rows, p.large.rows()...)
 	}
 	for _, c := range p.costs {
 		rows = append(rows, c.rows()...)
@@ -192,8 +217,9 @@ func ratio(name string, ours, floor float64, target, peer string) figure {
 	return figure{name, fmt.Sprintf("%.1f s", ours), fmt.Sprintf("%.1f s", floor), fmt.Sprintf("%.2f", ours/floor), target, peer}
 }
 
-func writes(name string, n int64, target, peer string) figure {
-	return figure{name, fmt.Sprint(n), "", "", target, peer}
+// writes is a number that shall be 0.
+func writes(name string, n int64, peer string) figure {
+	return figure{name, fmt.Sprint(n), "", "", "0", peer}
 }
 
 func undone(all []ledger.Report) int64 {

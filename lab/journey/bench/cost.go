@@ -11,6 +11,9 @@ import (
 	"valkey.io/valkey-operator/lab/journey/stage"
 )
 
+// operatorAccount is whose requests are counted.
+const operatorAccount = "system:serviceaccount:" + stage.OperatorNamespace + ":" + stage.OperatorName
+
 // cost is what the manager takes with a number of settled clusters.
 type cost struct {
 	clusters           int
@@ -88,7 +91,7 @@ func (p *play) costOf(clusters int) cost {
 	p.Expect(len(pods) == 1, "%d managers run, one can be measured", len(pods))
 	worker, pod := pods[0].Spec.NodeName, pods[0].Name
 	before := p.statistics(worker)
-	requests := p.CountRequests("system:serviceaccount:"+stage.OperatorNamespace+":"+stage.OperatorName, p.Window)
+	requests := p.CountRequests(operatorAccount, p.Window)
 	after := p.statistics(worker)
 	c := cost{clusters: clusters, requests: requests, window: p.Window}
 	var known bool

@@ -31,11 +31,11 @@ type Version[T metav1.Object] struct {
 	Deleted bool
 }
 
-// Recordings of claims and of pods.
-type (
-	ClaimRecording = Recording[*corev1.PersistentVolumeClaim]
-	PodRecording   = Recording[*corev1.Pod]
-)
+// ClaimRecording is a recording of claims.
+type ClaimRecording = Recording[*corev1.PersistentVolumeClaim]
+
+// PodRecording is a recording of pods.
+type PodRecording = Recording[*corev1.Pod]
 
 // RecordClaims begins to record the cluster's claims.
 func (c *Cluster) RecordClaims() *ClaimRecording {

@@ -27,22 +27,27 @@ func TestOutagesAreToldInOrder(t *testing.T) {
 		together int
 	}{
 		"a member that has yet to start is no outage": {
-			[]Version[*corev1.Pod]{podVersion("0", "0", down), podVersion("0", "0", up)}, nil, 0,
+			[]Version[*corev1.Pod]{podVersion("0", "0", down), podVersion("0", "0", up)},
+			nil,
+			0,
 		},
 		"one after the other": {
 			[]Version[*corev1.Pod]{
 				podVersion("0", "0", up), podVersion("0", "1", up), podVersion("0", "1", down),
 				podVersion("0", "1", up), podVersion("0", "0", down),
 			},
-			[]string{"0-1", "0-0"}, 1,
+			[]string{"0-1", "0-0"},
+			1,
 		},
 		"two of a shard at once": {
 			[]Version[*corev1.Pod]{podVersion("0", "0", up), podVersion("0", "1", up), podVersion("0", "1", down), podVersion("0", "0", down)},
-			[]string{"0-1", "0-0"}, 2,
+			[]string{"0-1", "0-0"},
+			2,
 		},
 		"two of different shards": {
 			[]Version[*corev1.Pod]{podVersion("0", "1", up), podVersion("1", "1", up), podVersion("0", "1", down), podVersion("1", "1", down)},
-			[]string{"0-1", "1-1"}, 1,
+			[]string{"0-1", "1-1"},
+			1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,11 +51,22 @@ func (r Requests) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// CountRequests counts a service account's API requests during a time. The API
+// CountRequests counts a service account's API requests during a time.
+func (s *Stage) CountRequests(account string, during time.Duration) Requests {
+	return s.CountRequestsWhile(account, func() {
+		select {
+		case <-s.ctx.Done():
+			s.Fail("the time of the journey is over while counting requests")
+		case <-time.After(during):
+		}
+	})
+}
+
+// CountRequestsWhile counts them while something is done. The API
 // server counts requests by flow schema and not by user, so one flow schema
 // for each verb is made that matches this user only; it sends the requests to
 // the level where a service account's go anyway. They are deleted at the end.
-func (s *Stage) CountRequests(account string, during time.Duration) Requests {
+func (s *Stage) CountRequestsWhile(account string, do func()) Requests {
 	parts := strings.Split(account, ":")
 	s.Expect(len(parts) == 4, "%s is not system:serviceaccount:NAMESPACE:NAME", account)
 	s.NoError(s.dropSchemas(s.ctx), "removing old flow schemas")
@@ -71,11 +82,7 @@ func (s *Stage) CountRequests(account string, during time.Duration) Requests {
 	})
 	before, err := s.dispatched()
 	s.NoError(err, "reading the API server's metrics")
-	select {
-	case <-s.ctx.Done():
-		s.Fail("the time of the journey is over while counting requests")
-	case <-time.After(during):
-	}
+	do()
 	after, err := s.dispatched()
 	s.NoError(err, "reading the API server's metrics")
 	for verb := range after {

@@ -29,18 +29,29 @@ func growthOperatorKilled(s *stage.Stage) {
 	c := s.Create(spec)
 	c.AwaitReady()
 	c.Load(10_000, nil)
-	before, writer := c.Snapshot(), c.StartWriter()
+	writer := c.StartWriter()
 	kill := func() { s.KillAtRandom(random, 2) }
+	growKilled(c, kill)
+	growInVainKilled(c, kill)
+	growOfflineKilled(c, kill)
+	growByItselfKilled(c, kill)
+	c.AwaitReady()
+	writer.NothingLost(writer.Stop())
+	c.Verify(10_000, nil)
+}
 
-	claims := c.RecordClaims()
+func growKilled(c *stage.Cluster, kill func()) {
+	before, claims := c.Snapshot(), c.RecordClaims()
 	c.Resize("96Mi")
 	kill()
 	awaitGrown(c, "96Mi")
 	expectUntouched(c, before)
 	expectAskedOnce(c, claims, "64Mi 96Mi")
+}
 
-	s.TurnKnobs(`{"maxVolume":"512Mi"}`)
-	claims = c.RecordClaims()
+func growInVainKilled(c *stage.Cluster, kill func()) {
+	c.TurnKnobs(`{"maxVolume":"512Mi"}`)
+	before, claims := c.Snapshot(), c.RecordClaims()
 	c.Resize("1Gi")
 	kill()
 	c.AwaitCondition("StorageReady", metav1.ConditionFalse, "ExpansionInfeasible", readyLimit)
@@ -49,28 +60,29 @@ func growthOperatorKilled(s *stage.Stage) {
 	awaitGrown(c, "128Mi")
 	expectUntouched(c, before)
 	expectOneCanary(c, stage.Asked(claims.Stop()), "1Gi", "128Mi")
+}
 
-	s.TurnKnobs(`{"offlineOnly":true}`)
-	claims = c.RecordClaims()
+func growOfflineKilled(c *stage.Cluster, kill func()) {
+	c.TurnKnobs(`{"offlineOnly":true}`)
+	claims := c.RecordClaims()
 	c.Resize("160Mi")
 	kill()
 	kill()
 	awaitGrown(c, "160Mi")
 	c.AwaitReady()
 	expectAskedOnce(c, claims, "128Mi 160Mi")
+}
 
-	s.TurnKnobs(`{}`)
-	claims = c.RecordClaims()
-	c.Patch(`{"spec":{"storage":{"autoExpansion":{"mode":"Auto","maxSize":"512Mi","increment":"200Mi","cooldown":"1h","emergencyPercent":90}}}}`)
-	now := c.Snapshot()
-	s.FillVolume(now[now.Primary(0)].Pod, 92)
-	s.AwaitEvent("VolumeExpanding", "by itself", readyLimit)
+func growByItselfKilled(c *stage.Cluster, kill func()) {
+	c.TurnKnobs(`{}`)
+	claims := c.RecordClaims()
+	c.Patch(`{"spec":{"storage":{"autoExpansion":{"mode":"Auto","maxSize":"512Mi","increment":"200Mi","cooldown":"1h"}}}}`)
+	members := c.Snapshot()
+	c.FillVolume(members[members.Primary(0)].Pod, 90)
+	c.AwaitEvent("VolumeExpanding", "by itself", readyLimit)
 	kill()
 	awaitLarger(c, "160Mi")
 	for claim, sizes := range stage.Asked(claims.Stop()) {
-		s.Expect(len(sizes) == 2, "claim %s asked for %v, want one growth", claim, sizes)
+		c.Expect(len(sizes) == 2, "claim %s asked for %v, want one growth", claim, sizes)
 	}
-	c.AwaitReady()
-	writer.NothingLost(writer.Stop())
-	c.Verify(10_000, nil)
 }

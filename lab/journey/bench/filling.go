@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"valkey.io/valkey-operator/lab/journey/stage"
+	"valkey.io/valkey-operator/lab/ledger"
+)
+
+// calmFor is how long writes are timed in a cluster to which nothing happens,
+// to compare with those while it grows.
+const calmFor = 15 * time.Second
+
+// calm is what a writer sees of a cluster to which nothing happens.
+func (p *play) calm(c *stage.Cluster) ledger.Report {
+	w := c.StartWriter()
+	select {
+	case <-p.Context().Done():
+		p.Fail("the time of the bench is over")
+	case <-time.After(calmFor):
+	}
+	return w.Stop()
+}
+
+// latency compares the time that 99 of 100 writes take at most while volumes
+// grow with that of before, run by run.
+func (p *play) latency() figure {
+	var during, before, ratios []float64
+	for i, r := range p.times.growReports {
+		during, before = append(during, r.P99), append(before, p.times.calmReports[i].P99)
+		ratios = append(ratios, r.P99/p.times.calmReports[i].P99)
+	}
+	return figure{
+		"  99th percentile of a write (bare: before)", fmt.Sprintf("%.2f ms", median(during)), fmt.Sprintf("%.2f ms", median(before)),
+		fmt.Sprintf("%.2f", median(ratios)), "1.2", "",
+	}
+}
+
+// fullDisk fills a primary's disk under load, in a cluster that grows by itself.
+func (p *play) fullDisk() {
+	c := p.Cluster(stage.Spec{
+		Name: "filled", Shards: 1, Replicas: 1, Size: from,
+		MoreStorage: "    retention: {whenDeleted: Delete}\n    autoExpansion: {mode: Auto, maxSize: 512Mi, increment: 64Mi, cooldown: 0s}\n",
+	})
+	p.Apply(p.Manifest(c.Spec))
+	p.until(time.Now(), "the cluster to be Ready", func() bool { return c.Get().Ready() })
+	before := c.AwaitServing()
+	w := c.StartWriter("--size", "256")
+	begin := time.Now()
+	c.FillVolume(before[before.Primary(0)].Pod, 100)
+	p.until(begin, "the full disk to be told", func() bool { return len(p.Events("DiskFull")) > 0 })
+	p.until(begin, "VolumeExpanded", func() bool { return expanded(c) })
+	p.times.fullReports = append(p.times.fullReports, w.Stop())
+	p.times.fullRestarts += c.Snapshot().Restarts() - before.Restarts()
+	c.Delete("foreground")
+	p.Kubectl("delete", "events", "--all")
+	p.until(time.Now(), "its claims to be gone", func() bool { return len(c.Claims()) == 0 })
+}
+
+func (p *play) fullRows() []figure {
+	var refused []float64
+	for _, r := range p.times.fullReports {
+		refused = append(refused, stage.LongestStall(r))
+	}
+	return []figure{
+		{"primary's disk full, growth by itself: refused", fmt.Sprintf("%.1f s", median(refused)), "", "", "90 s", ""},
+		writes("  restarts", int64(p.times.fullRestarts), ""),
+		writes("  acknowledged writes lost", undone(p.times.fullReports), ""),
+	}
+}
