@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/agent/volume"
 )
@@ -28,17 +30,23 @@ func (m *member) mount(t *testing.T) {
 	m.mostBallast = volume.MostBallast
 }
 
-// fill leaves no byte of the volume, and returns what makes space again.
+// page is the least that a volume gives to a file, in bytes.
+const page = 4 << 10
+
+// fill leaves no page of the volume, and returns what makes space again.
 func (m *member) fill(t *testing.T) (empty func()) {
 	t.Helper()
 	file, err := os.CreateTemp(m.data(""), "fill-")
 	must(t, err)
 	defer func() { _ = file.Close() }()
-	for block := make([]byte, 1<<20); len(block) > 0; {
-		switch _, err := file.Write(block); {
+	end := int64(0)
+	for step := int64(1 << 20); step >= page; {
+		switch err := unix.Fallocate(int(file.Fd()), 0, end, step); {
+		case err == nil:
+			end += step
 		case errors.Is(err, syscall.ENOSPC):
-			block = block[:len(block)/2]
-		case err != nil:
+			step /= 2
+		default:
 			t.Fatal(err)
 		}
 	}

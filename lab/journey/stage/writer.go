@@ -53,14 +53,16 @@ func (w *Writer) logs() string {
 // Stop ends the writer, which then reads every acknowledged key back.
 func (w *Writer) Stop() ledger.Report {
 	c := w.cluster
-	c.Kubectl("exec", w.pod, "--", "/ledger", "stop")
+	// A writer that is quick to end takes the command down with it: whether it was
+	// told shows in its pod.
+	_, told := c.TryKubectl("exec", w.pod, "--", "/ledger", "stop")
 	c.Await("the writer to read everything back", 2*time.Minute, func() (bool, string) {
 		p, err := c.Typed.CoreV1().Pods(c.Namespace).Get(c.ctx, w.pod, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
 		c.Expect(p.Status.Phase != corev1.PodFailed, "the writer failed: %s", w.logs())
-		return p.Status.Phase == corev1.PodSucceeded, string(p.Status.Phase)
+		return p.Status.Phase == corev1.PodSucceeded, fmt.Sprintf("pod %s; told to stop: %v", p.Status.Phase, told)
 	})
 	var r ledger.Report
 	c.NoError(json.Unmarshal([]byte(lastLine(w.logs())), &r), "reading the writer's report")
