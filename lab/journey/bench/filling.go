@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"valkey.io/valkey-operator/lab/journey/stage"
 	"valkey.io/valkey-operator/lab/ledger"
 )
@@ -54,7 +56,8 @@ func (p *play) fullDisk() {
 	p.times.fullReports = append(p.times.fullReports, w.Stop())
 	p.times.fullRestarts += c.Snapshot().Restarts() - before.Restarts()
 	c.Delete("foreground")
-	p.Kubectl("delete", "events", "--all")
+	// The next run waits for its own.
+	p.NoError(p.Typed.CoreV1().Events(p.Namespace).DeleteCollection(p.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), "deleting events")
 	p.until(time.Now(), "its claims to be gone", func() bool { return len(c.Claims()) == 0 })
 }
 
