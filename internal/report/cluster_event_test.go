@@ -63,7 +63,7 @@ func TestClusterEvents(t *testing.T) {
 			gone, back, []string{"Normal VolumeExpansionRecovered the growth to 10Ti, which could not be had, was taken back; volumes keep what they have, and 1Gi is asked for"},
 		},
 		"the size can be had after all": {gone, raised, nil},
-		"a growth ended":                {began, ended, []string{"Normal VolumeExpanded why in 1m30s"}},
+		"a growth ended":                {began, ended, []string{"Normal VolumeExpanded why; the growth took 1m30s"}},
 		"a growth is blocked":           {says(true, expanding), says(true, rejected), []string{"Warning VolumeExpansionBlocked StorageClassNotExpandable: why"}},
 		"a volume cannot be made":       {says(false, [3]string{"StorageReady", "False", "VolumesPending"}), says(false, [3]string{"StorageReady", "False", "QuotaExceeded"}), []string{"Warning QuotaExceeded why"}},
 		"a wish to shrink":              {says(true, bound), says(true, [3]string{"StorageReady", "True", "VolumeShrinkRefused"}), []string{"Warning VolumeShrinkRefused why"}},

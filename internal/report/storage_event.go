@@ -110,5 +110,5 @@ func tookSince(prev, next v1alpha1.ValkeyClusterStatus) string {
 		return ""
 	}
 	took := next.Storage.ExpandedAt.Sub(prev.Storage.ExpandingSince.Time).Round(time.Second)
-	return fmt.Sprintf(" in %s", took)
+	return fmt.Sprintf("; the growth took %s", took)
 }
