@@ -99,6 +99,10 @@ func (b *board) setFiles(found files) {
 func (b *board) setDisk(disk protocol.Disk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if last := len(b.disks) - 1; last >= 0 && b.disks[last].TotalBytes != disk.TotalBytes {
+		// A larger volume has a larger ballast, and more of its file system's own.
+		b.lows = lows{}
+	}
 	b.disks = remember(b.disks, disk)
 	b.lows.note(disk.TotalBytes-disk.AvailableBytes, disk.SampledAt)
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -109,6 +110,19 @@ func TestGrowthIsOfTheLowPoints(t *testing.T) {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+// What a larger volume takes for itself is not what its server writes.
+func TestGrowthBeginsAnewWithALargerVolume(t *testing.T) {
+	t.Parallel()
+	b := newBoard(Config{}, slog.New(slog.DiscardHandler))
+	for minute, total := range []int64{100, 100, 200, 200} {
+		at := time.Unix(1800000000, 0).Add(time.Duration(minute) * time.Minute)
+		b.setDisk(protocol.Disk{TotalBytes: total, AvailableBytes: total*9/10 - int64(minute), SampledAt: at})
+	}
+	if got := b.lows.growth(); got != 1 {
+		t.Errorf("the use grew by %d bytes in the minute since the volume did, want 1", got)
 	}
 }
 

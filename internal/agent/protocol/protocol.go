@@ -201,7 +201,7 @@ type Files struct {
 	MaxMemoryBytes  int64 `json:"maxMemoryBytes,omitempty"`
 	UsedMemoryBytes int64 `json:"usedMemoryBytes,omitempty"`
 	// GrowthBytes is by how much the use of the disk grew within the last
-	// hour, or since the agent began, at its lowest points.
+	// hour, at its lowest points: or since the agent began, or the volume grew.
 	GrowthBytes int64 `json:"growthBytes,omitempty"`
 }
 
