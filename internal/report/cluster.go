@@ -130,7 +130,7 @@ func readiness(in cluster.Input, p plan.Plan, o plan.Outcome) (finding, bool) {
 	}
 	for _, rule := range topologyRules {
 		settled, why := stepFinding(p, rule)
-		if settled || introducing(in, rule) {
+		if settled || introducing(in, rule) || updating(in, p, rule) {
 			continue
 		}
 		if !in.State.Status.Formed && why.reason != v1alpha1.ReasonNameTaken && why.reason != v1alpha1.ReasonIdentityConflict {
@@ -140,6 +140,18 @@ func readiness(in cluster.Input, p plan.Plan, o plan.Outcome) (finding, bool) {
 		return why, false
 	}
 	return podsReady(in)
+}
+
+// updating says whether a rule is not settled because the objects of a formed
+// cluster are being brought up to its spec: an edit is no outage. One that is
+// refused is told as that.
+func updating(in cluster.Input, p plan.Plan, rule string) bool {
+	objects, asked := p.Step("objectsCurrent")
+	if !in.State.Status.Formed || !asked || objects.Hold != plan.Settled {
+		return false
+	}
+	_, judged := p.Step(rule)
+	return rule == "objectsCurrent" || rule == "nodesExist" && !judged
 }
 
 // podsReady says whether every pod is ready, and otherwise which one is not.

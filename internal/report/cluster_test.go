@@ -145,6 +145,10 @@ func TestClusterStatus(t *testing.T) {
 				"state": "Degraded ObjectRefused", "Ready": "False ObjectRefused", "Degraded": "True ObjectRefused", "Progressing": "True Forming",
 			},
 		},
+		"an edit is carried out": {
+			edit: formed, verdicts: map[string]plan.Verdict{"objectsCurrent": {Reason: v1alpha1.ReasonForming, Actions: []plan.Action{plan.Ensure{Kind: "Secret", Name: "x"}}}},
+			want: changes{"state": "Reconciling Forming", "Progressing": "True Forming"},
+		},
 		"the default user is open": {edit: func(in *cluster.Input) { in.Spec.Users = nil }, want: changes{"ConfigurationWarning": "True DefaultUserOpen"}},
 		"a password is missing": {edit: formed, verdicts: map[string]plan.Verdict{"userPasswordsFound": waiting(v1alpha1.ReasonPasswordSecretMissing)}, want: changes{
 			"state": "Reconciling PasswordSecretMissing", "Progressing": "True PasswordSecretMissing", "ConfigurationWarning": "True PasswordSecretMissing",
