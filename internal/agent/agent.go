@@ -119,14 +119,14 @@ func (a *agent) tryStart(ctx context.Context) guard.Verdict {
 	if err := a.takeVolume(); err != nil {
 		return refusal(err)
 	}
-	if full, waits := a.makeRoom(); waits {
-		return full
-	}
 	found, err := a.readFiles()
 	if err != nil {
 		return refusal(err)
 	}
 	a.board.setFiles(found)
+	if full, waits := a.makeRoom(); waits {
+		return full
+	}
 	member := guard.Member{
 		Node:      a.config.Node,
 		ID:        string(found.self.ID),

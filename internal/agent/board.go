@@ -145,10 +145,12 @@ func (b *board) hasData() bool {
 	return b.seen.Phase == probe.Up && b.seen.View != nil && b.seen.View.Info.Loading == nil
 }
 
-// forget forgets the server that has ended, before another one is started.
+// forget forgets the server that has ended, before another one is started, and
+// what the volume said before that one wrote to it.
 func (b *board) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.files = files{}
 	b.seen = probe.Seen{Phase: probe.Deciding, WasReady: b.seen.WasReady}
 	b.held = false
 	b.judge(time.Now())

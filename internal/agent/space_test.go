@@ -1,7 +1,11 @@
 package agent
 
 import (
+	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +14,7 @@ import (
 
 	"valkey.io/valkey-operator/internal/agent/process"
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/agent/volume"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -277,6 +282,51 @@ func TestWantIsOver(t *testing.T) {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
+	}
+}
+
+// blankThen is the agent of a member that was started blank, and whose server wrote
+// a key and ended for want of space.
+func blankThen(t *testing.T) *agent {
+	t.Helper()
+	a := &agent{log: slog.New(slog.DiscardHandler), config: Config{
+		Identity: volume.Identity{ClusterID: "c1"}, Data: t.TempDir(), Run: t.TempDir(), Settings: filepath.Join(t.TempDir(), "valkey.conf"),
+	}}
+	a.board = newBoard(a.config, a.log)
+	writeFile(t, a.config.Settings, "appendonly yes\n")
+	if verdict := a.tryStart(t.Context()); verdict.Decision != protocol.DecisionStart {
+		t.Fatalf("a blank member is told %+v", verdict)
+	}
+	t.Cleanup(func() { _ = a.lock.Close() })
+	writeFile(t, filepath.Join(a.config.Data, volume.TableFile), strings.Repeat("a", 40)+" 127.0.0.1:1@2 myself,master - 0 0 7 connected 0-5460\nvars currentEpoch 7 lastVoteEpoch 0\n")
+	writeFile(t, filepath.Join(a.config.Data, volume.LogDirectory, volume.LogFile+".manifest"), "file "+volume.LogFile+".1.incr.aof seq 1 type i\n")
+	writeFile(t, filepath.Join(a.config.Data, volume.LogDirectory, volume.LogFile+".1.incr.aof"), "*3\r\n$3\r\nSET\r\n")
+	a.lacked = &want{at: time.Now(), free: 1 << 62, quote: "No space left on device"}
+	a.board.forget()
+	return a
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A member that waits for space is no blank one, though it was started as such:
+// what its server wrote since may be all that there is of its shard.
+func TestAMemberThatWaitsForSpaceTellsWhatItHolds(t *testing.T) {
+	t.Parallel()
+	a := blankThen(t)
+	if facts := a.board.facts(time.Now()); facts.Empty != "" || facts.NodeID != "" {
+		t.Errorf("before its files are read again the facts are %+v", facts)
+	}
+	if verdict := a.tryStart(t.Context()); verdict.Decision != protocol.DecisionVolumeFull {
+		t.Fatalf("it is told %+v", verdict)
+	}
+	facts := a.board.facts(time.Now())
+	if facts.Empty != protocol.No || len(facts.NodeID) != 40 || facts.Role != protocol.RolePrimary || facts.OwnsSlots != protocol.Yes {
+		t.Errorf("while it waits the facts are %+v", facts)
 	}
 }
 
