@@ -3,6 +3,7 @@ package stories
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,9 +71,12 @@ func expectExpansionTold(c *stage.Cluster, size string) {
 }
 
 // awaitGrown waits until every claim has the capacity and the object says so.
-func awaitGrown(c *stage.Cluster, size string) {
+func awaitGrown(c *stage.Cluster, size string) { awaitGrownWithin(c, size, readyLimit) }
+
+// awaitGrownWithin is awaitGrown for what takes longer than other growths.
+func awaitGrownWithin(c *stage.Cluster, size string, limit time.Duration) {
 	want := resource.MustParse(size)
-	took := c.Await("all volumes to have "+size, readyLimit, func() (bool, string) {
+	took := c.Await("all volumes to have "+size, limit, func() (bool, string) {
 		var line []string
 		grown := true
 		for _, claim := range c.Claims() {

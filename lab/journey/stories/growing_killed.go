@@ -68,7 +68,7 @@ func growOfflineKilled(c *stage.Cluster, kill func()) {
 	c.Resize("160Mi")
 	kill()
 	kill()
-	awaitGrown(c, "160Mi")
+	awaitGrownWithin(c, "160Mi", offlineLimit)
 	c.AwaitReady()
 	expectAskedOnce(c, claims, "128Mi 160Mi")
 }
