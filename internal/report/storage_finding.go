@@ -45,7 +45,7 @@ func storageFinding(in cluster.Input, p plan.Plan, o plan.Outcome, storage *v1al
 		return false, stalled
 	}
 	volumes := volumesOf(in)
-	if told, found := worse(refusedGrowth(p, o), worstVolumes(in, p, volumes, hardReasons)); found {
+	if told, found := worse(refusedGrowth(in, p, o), worstVolumes(in, p, volumes, hardReasons)); found {
 		return false, told
 	}
 	if told := worstVolumes(in, p, volumes, softReasons); told.reason != "" {
@@ -77,12 +77,17 @@ func worse(a, b finding) (finding, bool) {
 }
 
 // refusedGrowth is why a growth was not begun, if that is so.
-func refusedGrowth(p plan.Plan, o plan.Outcome) finding {
+func refusedGrowth(in cluster.Input, p plan.Plan, o plan.Outcome) finding {
 	if refusal, refused := cluster.RefusalIn(o); refused {
 		return finding{refusal.Reason, cluster.RefusalNote(refusal)}
 	}
 	if step, asked := p.Step(cluster.RuleGrowthPossible); asked && step.Hold == plan.Blocked {
 		return finding{step.Reason, step.Note}
+	}
+	if step, asked := p.Step(cluster.RuleSizesCurrent); asked && step.Hold == plan.Blocked {
+		if refused, is := cluster.RefusedGrowth(in); is { // beside others that go on
+			return finding{refused.Reason, refused.Note}
+		}
 	}
 	return finding{}
 }

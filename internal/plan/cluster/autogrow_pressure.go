@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"math"
 
 	"valkey.io/valkey-operator/internal/state"
 )
@@ -12,7 +11,7 @@ type pressure struct {
 	members []pressedMember
 	// emergency says that one of them is about to refuse writes, or does.
 	emergency bool
-	// worst names the fullest of them, and how says what is the matter with it.
+	// worst names one that is worst off, and how says what is the matter with it.
 	worst, how string
 	// unknown says of which volumes nothing is known, and why; empty when of none.
 	unknown string
@@ -27,7 +26,7 @@ type pressedMember struct {
 // is known neither count as full nor keep the others from growing.
 func pressureOf(in Input, settings growthSettings, shard int) pressure {
 	var found pressure
-	worst := -1.0
+	worst := -1
 	for _, member := range in.ofShard(shard) {
 		seen, symptom := useOf(in, member), outOfSpace(in, member)
 		if !symptom && !seen.Known {
@@ -41,19 +40,25 @@ func pressureOf(in Input, settings growthSettings, shard int) pressure {
 		}
 		found.members = append(found.members, pressedMember{member, seen})
 		found.emergency = found.emergency || symptom || seen.Value.percent >= settings.emergency
-		if rank := rankOf(seen, symptom); rank > worst {
+		if rank := rankOf(settings, seen, symptom); rank > worst {
 			worst, found.worst, found.how = rank, volumeName(member), complaint(settings, seen, symptom)
 		}
 	}
 	return found
 }
 
-// rankOf orders full volumes: a server's own complaint comes before any percentage.
-func rankOf(seen state.Fact[use], symptom bool) float64 {
-	if symptom {
-		return math.Inf(1)
+// rankOf orders full volumes by what is the matter with them, a server's own
+// complaint first. Percentages do not count: volumes of one shard have the same data
+// and would take turns in being the fullest, each time with a status to be written.
+func rankOf(settings growthSettings, seen state.Fact[use], symptom bool) int {
+	switch {
+	case symptom:
+		return 2
+	case seen.Value.percent >= settings.threshold-settings.eased:
+		return 1
+	default:
+		return 0
 	}
-	return seen.Value.peak
 }
 
 func complaint(settings growthSettings, seen state.Fact[use], symptom bool) string {

@@ -307,3 +307,20 @@ func TestAVolumeAtTheEdgeIsToldOnce(t *testing.T) {
 		t.Errorf("below the threshold, after the cooldown, it is %s", got)
 	}
 }
+
+// Two full volumes take turns in being the fullest: the words stay the same, or each
+// look would write a status.
+func TestTurnsInBeingTheFullestAreNotTold(t *testing.T) {
+	t.Parallel()
+	in := automatic()
+	auto(&in).MaxSize = sizeOf("10Gi")
+	notes := map[string]bool{}
+	for first := range 2 {
+		fill(&in, first, 91)
+		fill(&in, 1-first, 90)
+		notes[AutoGrowth(in)[0].Note] = true
+	}
+	if len(notes) != 1 {
+		t.Errorf("it says %v", notes)
+	}
+}

@@ -35,7 +35,10 @@ func sizesCurrent(in Input) plan.Verdict {
 	sum := settled()
 	free := in.parallel() - in.busy()
 	for _, w := range in.waves() {
-		verdict := w.step(in, max(free, 0))
+		verdict := w.possible(in)
+		if verdict.Hold == plan.Settled {
+			verdict = w.step(in, max(free, 0))
+		}
 		free -= len(verdict.Actions)
 		sum = joined(sum, verdict)
 	}

@@ -283,3 +283,28 @@ func TestTheRefusalOfATrialIsKept(t *testing.T) {
 		}
 	}
 }
+
+// One shard grows by itself to more than a limit allows, and another's first volume
+// has passed its driver: the second goes on, and what is in the first one's way is told.
+func TestAGrowthThatIsNotPossibleHoldsNoOther(t *testing.T) {
+	t.Parallel()
+	in := freshBench(persistent(2, 2), 1).input()
+	in.State.Status.Storage = &v1alpha1.StorageStatus{
+		ExpandingSince: new(metav1.NewTime(noon.Add(-time.Minute))),
+		Shards: []v1alpha1.ShardStorageStatus{
+			{Shard: 0, AutoTarget: new(resource.MustParse("30Gi"))}, {Shard: 1, AutoTarget: new(resource.MustParse("12Gi"))},
+		},
+	}
+	limited("20Gi")(&in)
+	tell(&in, 3, "12Gi").Claim.ResizeStatus = string(corev1.PersistentVolumeClaimNodeResizePending)
+	step, asked := Make(in).Step(RuleSizesCurrent)
+	if !asked || step.Hold != plan.Blocked || step.Reason != v1alpha1.ReasonLimitRangeExceeded {
+		t.Errorf("it says %s %s: %s", step.Hold, step.Reason, step.Note)
+	}
+	if len(step.Actions) != 2 || len(step.Trials) != 0 {
+		t.Errorf("it does %v", step.Actions)
+	}
+	if refused, is := RefusedGrowth(in); !is || refused.Reason != v1alpha1.ReasonLimitRangeExceeded {
+		t.Errorf("refused is %t: %s", is, refused.Reason)
+	}
+}

@@ -26,20 +26,45 @@ const refusalPatience = 15 * time.Second
 
 // growthPossible: nothing that is known stands in the way of a growth that is
 // about to begin. It is found out before any volume is touched, and for all
-// volumes together. What is not known stops nothing: the API server knows.
+// volumes together. What is not known stops nothing: the API server knows. Of
+// several growths, one that is not possible does not hold the others.
 func growthPossible(in Input) plan.Verdict {
 	if !build.StorageEnabled(in.Spec) {
 		return settled()
 	}
+	first := settled()
 	for _, w := range in.waves() {
-		judges := []func(Input, *wave) plan.Verdict{classGrows}
-		if len(w.told) == 0 {
-			judges = append(judges, notRefusedLately, limitsAllow, quotasAllow)
+		verdict := w.possible(in)
+		if verdict.Hold == plan.Settled {
+			return settled()
 		}
-		for _, judge := range judges {
-			if verdict := judge(in, w); verdict.Hold != plan.Settled {
-				return verdict
-			}
+		if first.Hold == plan.Settled {
+			first = verdict
+		}
+	}
+	return first
+}
+
+// RefusedGrowth is why the first growth that is not possible is not, and whether
+// there is one.
+func RefusedGrowth(in Input) (plan.Verdict, bool) {
+	for _, w := range in.waves() {
+		if verdict := w.possible(in); verdict.Hold != plan.Settled {
+			return verdict, true
+		}
+	}
+	return settled(), false
+}
+
+// possible says what is known to stand in a wave's way.
+func (w *wave) possible(in Input) plan.Verdict {
+	judges := []func(Input, *wave) plan.Verdict{classGrows}
+	if len(w.told) == 0 {
+		judges = append(judges, notRefusedLately, limitsAllow, quotasAllow)
+	}
+	for _, judge := range judges {
+		if verdict := judge(in, w); verdict.Hold != plan.Settled {
+			return verdict
 		}
 	}
 	return settled()

@@ -99,9 +99,10 @@ func (in Input) mayAssign(shard int) bool {
 	return true
 }
 
-// neverRan says whether a member's server was never started: none of its pods
-// got as far, and nothing tells of an id that it had. A pod is pending until the
-// first of its containers, the init containers aside, has been started.
+// neverRan says whether a member's server was never started, as far as anybody
+// could have talked to it: none of its pods has an address, and nothing tells of an
+// id that it had. A pod's phase proves less: a kubelet tells it up to a second late,
+// in which the server may have been given slots already.
 func neverRan(member state.Member) bool {
 	if member.Agent.Known || member.Server.Known || member.Record == nil || member.Record.Status.NodeID != "" {
 		return false
@@ -110,7 +111,7 @@ func neverRan(member state.Member) bool {
 		return false
 	}
 	return !slices.ContainsFunc(member.Pods, func(pod state.Pod) bool {
-		return pod.Phase != corev1.PodPending || pod.Restarts > 0
+		return pod.IP != "" || pod.Phase != corev1.PodPending || pod.Restarts > 0
 	})
 }
 

@@ -47,6 +47,12 @@ func TestSlotsAssigned(t *testing.T) {
 			},
 			want: []string{"wait SlotsUnassigned"},
 		},
+		"a member answered a moment ago, and its kubelet has yet to say that it runs": {
+			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
+				b.starting(0, 0, func(member *state.Member) { member.Pods[0].IP = "10.0.0.1" })
+			},
+			want: []string{"wait SlotsUnassigned"},
+		},
 		"a member that starts has no node that could tell": {
 			spec: ephemeral(1, 1), fresh: true, happens: func(b *bench) {
 				b.starting(0, 0, func(member *state.Member) { member.Record = nil })
@@ -106,7 +112,7 @@ func TestSlotsAssigned(t *testing.T) {
 	})
 }
 
-// starting has a member's first pod be as far as its init containers, and
+// starting has a member's first pod wait for its volumes and images, and
 // something more be different.
 func (b *bench) starting(shard, index int, more func(*state.Member)) {
 	b.at(shard, index).server.Silence(true)
@@ -117,7 +123,7 @@ func (b *bench) starting(shard, index int, more func(*state.Member)) {
 			if member.Shard != shard || member.Node != index {
 				continue
 			}
-			member.Pods[0].Phase, member.Pods[0].Ready = corev1.PodPending, false
+			member.Pods[0].Phase, member.Pods[0].Ready, member.Pods[0].IP = corev1.PodPending, false, ""
 			if more != nil {
 				more(member)
 			}
