@@ -185,6 +185,8 @@ func stopOver(in Input, member state.Member) (inVain, why string) {
 		return "", fmt.Sprintf("claim %s is %s, for which it need not be stopped", member.Claim.Name, phaseOf(member))
 	case missed(in, member):
 		return "", fmt.Sprintf("shard %d has no other member that serves", member.Shard)
+	case neverEnded(in, member):
+		return "", fmt.Sprintf("its pod has not ended within %s, so that claim %s stayed in use; if its worker is lost, delete the pod by force once that is sure", growPatience+endingTime, member.Claim.Name)
 	case outwaited(in, member):
 		return member.Record.Spec.Storage.Size.String(), fmt.Sprintf("the volume of claim %s did not grow although nothing used it", member.Claim.Name)
 	}
@@ -233,6 +235,13 @@ func outwaited(in Input, member state.Member) bool {
 		patience = growPatience
 	}
 	return in.State.Now.Sub(since) > patience+endingTime
+}
+
+// neverEnded says whether a stopped member's pod is still there after so long that
+// it will hardly end by itself. Nobody is to take its absence for a planned one.
+func neverEnded(in Input, member state.Member) bool {
+	since, known := awaySince(member)
+	return known && len(member.Pods) > 0 && in.State.Now.Sub(since) > growPatience+endingTime
 }
 
 // unwell says what is wrong with a shard, apart from those of its members that are

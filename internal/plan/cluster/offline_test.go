@@ -232,9 +232,14 @@ func TestStopsNeeded(t *testing.T) {
 		"nothing came of it, the last second":         {spec: rolling(3, 1), happens: func(b *bench) { b.offline([2]int{0, 1}); b.away(0, 1, stopPatience+endingTime) }, want: []string{"settled"}},
 		"a pod that does not end still uses the volume": {spec: rolling(3, 1), happens: func(b *bench) {
 			b.offline([2]int{0, 1})
-			b.away(0, 1, time.Hour)
+			b.away(0, 1, growPatience+endingTime)
 			b.edit(0, 1, func(m *state.Member) { m.Pods = []state.Pod{{Name: "p", Terminating: true}} })
 		}, want: []string{"settled"}},
+		"a pod that never ends is no planned absence": {spec: rolling(3, 1), happens: func(b *bench) {
+			b.offline([2]int{0, 1})
+			b.away(0, 1, growPatience+endingTime+time.Second)
+			b.edit(0, 1, func(m *state.Member) { m.Pods = []state.Pod{{Name: "p", Terminating: true}} })
+		}, want: starts},
 		"a driver that never ends": {spec: rolling(3, 1), happens: func(b *bench) {
 			b.offline([2]int{0, 1})
 			b.away(0, 1, time.Hour)

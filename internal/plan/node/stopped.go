@@ -21,6 +21,12 @@ import (
 // and its file system grown within a minute, mostly; the rest is for loading.
 const comingBackTime = 2 * time.Minute
 
+// longestAway is how long after its stop a member without a pod is taken for one
+// that is away for its volume: the half hour after which the cluster lets it run
+// again at the latest, and what its pod takes to end and to be made. Later something
+// else keeps its pod away.
+const longestAway = 35 * time.Minute
+
 // podWanted: the workload has its pod, or none while the member is stopped for
 // its volume to grow. A workload that somebody else scaled to nothing is left
 // alone: that is how a person stops a member.
@@ -78,8 +84,7 @@ func scale(workload state.Workload, replicas int32) plan.Action {
 func comingBack(in Input, verdict plan.Verdict) plan.Verdict {
 	told := meta.FindStatusCondition(in.State.Status.Conditions, v1alpha1.ConditionWorkloadReady)
 	wasStopped := told != nil && told.Status == metav1.ConditionFalse && told.Reason == v1alpha1.ReasonVolumeExpanding
-	pod, live := in.State.LivePod()
-	if !wasStopped || verdict.Hold != plan.Wait || verdict.Reason == v1alpha1.ReasonObjectRefused || live && late(in, pod) {
+	if !wasStopped || verdict.Hold != plan.Wait || verdict.Reason == v1alpha1.ReasonObjectRefused || late(in, told.LastTransitionTime.Time) {
 		return verdict
 	}
 	verdict.Reason = v1alpha1.ReasonVolumeExpanding
@@ -87,6 +92,11 @@ func comingBack(in Input, verdict plan.Verdict) plan.Verdict {
 	return verdict
 }
 
-func late(in Input, pod state.Pod) bool {
+// late says whether a member that was stopped is away for longer than that takes.
+func late(in Input, stopped time.Time) bool {
+	pod, live := in.State.LivePod()
+	if !live {
+		return in.State.Now.Sub(stopped) > longestAway
+	}
 	return pod.Problem != "" || in.State.Now.Sub(pod.CreatedAt) > comingBackTime
 }

@@ -25,6 +25,7 @@ func stoppedNode(in *Input) {
 func returning(in *Input, age time.Duration) {
 	in.State.Status.Conditions = []metav1.Condition{{
 		Type: v1alpha1.ConditionWorkloadReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonVolumeExpanding,
+		LastTransitionTime: metav1.NewTime(noon.Add(-longestAway)),
 	}}
 	in.State.Pods[0].Ready, in.State.Pods[0].CreatedAt = false, noon.Add(-age)
 }
@@ -106,6 +107,14 @@ func TestStoppedMember(t *testing.T) {
 		"its pod starts after the stop": {func(in *Input) { returning(in, comingBackTime) }, back},
 		"its pod is about to be made after the stop": {
 			func(in *Input) { returning(in, 0); in.State.Pods = nil }, back,
+		},
+		"no pod comes back after the stop": {
+			func(in *Input) { returning(in, 0); in.State.Pods = nil; in.State.Now = noon.Add(time.Second) },
+			outcome{Rule: "podReady", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},
+		},
+		"its former pod never ends, for its worker is lost": {
+			func(in *Input) { returning(in, 0); in.State.Pods[0].Terminating = true; in.State.Now = noon.Add(time.Second) },
+			outcome{Rule: "podReady", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},
 		},
 		"its pod takes too long": {
 			func(in *Input) { returning(in, comingBackTime+time.Second) },
