@@ -24,7 +24,8 @@ const (
 )
 
 // askShard gathers what is known about the member's shard: the operator's list,
-// and the facts of each agent of the shard that answers. Addresses come from the
+// the facts of each agent of the shard that answers, and the ids of nodes that are
+// of other shards. Addresses come from the
 // peers' names, never from a node table: those may be another cluster's by now,
 // which is also why each answer's cluster is compared.
 //
@@ -35,7 +36,11 @@ func askShard(ctx context.Context, config Config, began time.Time) guard.Shard {
 	shard.Nodes, shard.NodesKnown = config.shardNodes()
 	asked := time.Now()
 	for _, facts := range askAll(ctx, resolve(ctx, config.Peers)) {
-		if facts.ClusterID != config.ClusterID || facts.Shard != config.Shard {
+		if facts.ClusterID != config.ClusterID {
+			continue
+		}
+		if facts.Shard != config.Shard {
+			shard.Elsewhere = append(shard.Elsewhere, facts.NodeID)
 			continue
 		}
 		if asked.Add(-time.Duration(facts.AgeMillis) * time.Millisecond).Before(began) {

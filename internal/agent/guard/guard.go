@@ -38,6 +38,8 @@ type Shard struct {
 	// Answers are the facts of its agents that answered. There may be several of
 	// one node, while an old pod still ends, and the member's own.
 	Answers []protocol.Facts
+	// Elsewhere are the ids of the nodes of other shards whose agents answered.
+	Elsewhere []string
 }
 
 // Verdict is a decision and the sentence that explains it. Remedy is what to
@@ -67,7 +69,7 @@ func Decide(member Member, shard Shard) Verdict {
 	if !NeedsShard(member) {
 		return start("it is no primary of any slots")
 	}
-	if successor, found := successor(member, shard.Answers); found {
+	if successor, found := successor(member, shard); found {
 		return replaced(member, successor)
 	}
 	if member.Empty != protocol.Yes {
@@ -118,26 +120,41 @@ func replaced(member Member, successor protocol.Facts) Verdict {
 // successor is the node that took the member's place, or one that follows it:
 // voters give each primary an epoch of its own, higher than any before. The
 // successor's own word counts first.
-func successor(member Member, answers []protocol.Facts) (protocol.Facts, bool) {
-	for _, tookPlace := range []func(Member, protocol.Facts) bool{isSuccessor, followsSuccessor} {
-		at := slices.IndexFunc(answers, func(peer protocol.Facts) bool {
-			return peer.Node != member.Node && peer.ConfigEpoch > member.Epoch && tookPlace(member, peer)
-		})
-		if at >= 0 {
-			return answers[at], true
+//
+// A member without data takes that word alone. It has nothing to gain by a start
+// before its successor is back; and should the replica have been attached to
+// another shard, it would, alive behind closed doors, keep those that still follow
+// it from taking its place.
+func successor(member Member, shard Shard) (protocol.Facts, bool) {
+	for _, peer := range shard.Answers {
+		if isLater(member, peer) && isSuccessor(peer) {
+			return peer, true
+		}
+	}
+	if member.Empty == protocol.Yes {
+		return protocol.Facts{}, false
+	}
+	for _, peer := range shard.Answers {
+		if isLater(member, peer) && followsSuccessor(member, peer, shard.Elsewhere) {
+			return peer, true
 		}
 	}
 	return protocol.Facts{}, false
 }
 
-func isSuccessor(_ Member, peer protocol.Facts) bool {
+func isLater(member Member, peer protocol.Facts) bool {
+	return peer.Node != member.Node && peer.ConfigEpoch > member.Epoch
+}
+
+func isSuccessor(peer protocol.Facts) bool {
 	return peer.Role == protocol.RolePrimary && peer.OwnsSlots == protocol.Yes
 }
 
-// followsSuccessor is true for a replica of somebody else than the member; its
-// epoch is that of whom it follows.
-func followsSuccessor(member Member, peer protocol.Facts) bool {
-	return peer.Role == protocol.RoleReplica && peer.PrimaryID != "" && peer.PrimaryID != member.ID
+// followsSuccessor is true for a replica of somebody else than the member who is
+// not known to be of another shard; its epoch is that of whom it follows.
+func followsSuccessor(member Member, peer protocol.Facts, elsewhere []string) bool {
+	return peer.Role == protocol.RoleReplica && peer.PrimaryID != "" && peer.PrimaryID != member.ID &&
+		!slices.Contains(elsewhere, peer.PrimaryID)
 }
 
 // mayHoldKeys says why the node may hold keys, and is empty when it does not.

@@ -28,6 +28,11 @@ func shard(nodes int, answers ...protocol.Facts) guard.Shard {
 	return known
 }
 
+func elsewhere(shard guard.Shard, ids ...string) guard.Shard {
+	shard.Elsewhere = ids
+	return shard
+}
+
 func replica(node int, empty protocol.Answer) protocol.Facts {
 	return protocol.Facts{Node: node, Role: protocol.RoleReplica, OwnsSlots: protocol.No, ConfigEpoch: 5, Empty: empty}
 }
@@ -63,7 +68,9 @@ func TestDecide(t *testing.T) {
 		"an owner with data whose silent successor has a replica knows it":  {member: fullOwner, shard: shard(3, follower(2, "it", 6)), want: protocol.DecisionStartReplaced},
 		"an owner with data whom a replica still follows starts":            {member: fullOwner, shard: shard(3, follower(2, "me", 6)), want: protocol.DecisionStart},
 		"an owner with data starts when a replica follows an older primary": {member: fullOwner, shard: shard(3, follower(2, "it", 5)), want: protocol.DecisionStart},
-		"an empty owner whose silent successor has a replica is replaced":   {member: emptyOwner, shard: shard(3, follower(2, "it", 6)), want: protocol.DecisionStartReplaced},
+		"an owner with data starts when a replica follows another shard":    {member: fullOwner, shard: elsewhere(shard(3, follower(2, "it", 6)), "it"), want: protocol.DecisionStart},
+		"held though a replica follows another one":                         {member: emptyOwner, shard: shard(3, follower(2, "it", 6)), want: protocol.DecisionHeldEmpty},
+		"held while one replica has data, and another follows another one":  {member: emptyOwner, shard: shard(3, follower(1, "me", 5), follower(2, "it", 6)), want: protocol.DecisionHeldEmpty},
 
 		"an empty owner alone in its shard starts":       {member: emptyOwner, shard: shard(1), want: protocol.DecisionStart},
 		"its own answer is not another's":                {member: emptyOwner, shard: shard(1, protocol.Facts{Node: 0}), want: protocol.DecisionStart},
