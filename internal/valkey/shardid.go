@@ -13,10 +13,11 @@ import "strings"
 // the primary's, as this does.
 func HealShardIDs(text string) (healed string, changed int) {
 	lines := strings.SplitAfter(text, "\n")
-	shards := map[string]string{}
+	shards, primaries := map[string]string{}, map[string]string{}
 	for _, line := range lines {
-		if words := strings.Fields(line); len(words) > 2 {
-			shards[words[0]] = shardIDOf(words[1])
+		words := append(strings.Fields(line), "") // for one that was cut before its primary
+		if len(words) > 3 {
+			shards[words[0]], primaries[words[0]] = shardIDOf(words[1]), words[3]
 		}
 	}
 	for i, line := range lines {
@@ -24,7 +25,7 @@ func HealShardIDs(text string) (healed string, changed int) {
 		if len(words) < 4 {
 			continue
 		}
-		own, primary := shardIDOf(words[1]), shards[words[3]]
+		own, primary := shardIDOf(words[1]), shards[lastOf(primaries, words[0])]
 		if own == "" || primary == "" || own == primary {
 			continue
 		}
@@ -32,6 +33,21 @@ func HealShardIDs(text string) (healed string, changed int) {
 		changed++
 	}
 	return strings.Join(lines, ""), changed
+}
+
+// lastOf is whom a node follows in the end: a table may say that its primary is
+// a replica by now. Nodes that follow each other in a circle have no such one,
+// and a node stays with itself.
+func lastOf(primaries map[string]string, node string) string {
+	last := node
+	for range primaries {
+		primary := primaries[last]
+		if _, known := primaries[primary]; !known {
+			return last
+		}
+		last = primary
+	}
+	return node
 }
 
 const shardIDField = "shard-id="

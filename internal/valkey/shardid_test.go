@@ -35,8 +35,16 @@ func TestHealShardIDs(t *testing.T) {
 		"a table without ids":  {"a 127.0.0.1:1@2 slave b 0 0 1 connected\nb 127.0.0.1:3@4 master - 0 0 1 connected\n", "a 127.0.0.1:1@2 slave b 0 0 1 connected\nb 127.0.0.1:3@4 master - 0 0 1 connected\n", 0},
 		"an unknown primary":   {"a 127.0.0.1:1@2,,shard-id=1 slave b 0 0 1 connected\n", "a 127.0.0.1:1@2,,shard-id=1 slave b 0 0 1 connected\n", 0},
 		"a table that was cut": {"b 127.0.0.1:3@4,,shard-id=2 master\na 127.0.0.1:1@2,,shard-id=1 slave b", "b 127.0.0.1:3@4,,shard-id=2 master\na 127.0.0.1:1@2,,shard-id=2 slave b", 1},
-		"nothing":              {"", "", 0},
-		"no table at all":      {"x\n\n  y z\n", "x\n\n  y z\n", 0},
+		"a primary that is a replica itself": {
+			"a 127.0.0.1:1@2,,shard-id=1 slave b 0 0 1 connected\nb 127.0.0.1:3@4,,shard-id=1 slave c 0 0 1 connected\nc 127.0.0.1:5@6,,shard-id=2 master - 0 0 1 connected\n",
+			"a 127.0.0.1:1@2,,shard-id=2 slave b 0 0 1 connected\nb 127.0.0.1:3@4,,shard-id=2 slave c 0 0 1 connected\nc 127.0.0.1:5@6,,shard-id=2 master - 0 0 1 connected\n", 2,
+		},
+		"two that follow each other": {
+			"a 127.0.0.1:1@2,,shard-id=1 slave b 0 0 1 connected\nb 127.0.0.1:3@4,,shard-id=2 slave a 0 0 1 connected\n",
+			"a 127.0.0.1:1@2,,shard-id=1 slave b 0 0 1 connected\nb 127.0.0.1:3@4,,shard-id=2 slave a 0 0 1 connected\n", 0,
+		},
+		"nothing":         {"", "", 0},
+		"no table at all": {"x\n\n  y z\n", "x\n\n  y z\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
