@@ -3,6 +3,7 @@ package volume
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -65,8 +66,20 @@ func allocate(file *os.File, from, count int64) error {
 	if !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
 		return err
 	}
-	_, err = file.WriteAt(make([]byte, count), from)
-	return err
+	return writeZeros(file, from, count)
+}
+
+// zeros is what is written at a time: the memory that the agent has is the server's.
+const zeros = 64 << 10
+
+func writeZeros(file io.WriterAt, from, count int64) error {
+	block := make([]byte, min(zeros, count))
+	for end := from + count; from < end; from += int64(len(block)) {
+		if _, err := file.WriteAt(block[:min(int64(len(block)), end-from)], from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReleaseBallast gives the ballast's space back and says whether there was any.
