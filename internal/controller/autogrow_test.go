@@ -146,6 +146,35 @@ func TestAnInfeasibleGrowthByItselfIsTakenBack(t *testing.T) {
 	})
 }
 
+// What was taken back does not come back: neither when automatic growth is turned off,
+// nor with a larger largest size, while no volume is full.
+func TestAGrowthByItselfThatWasTakenBackStaysSo(t *testing.T) {
+	t.Parallel()
+	for what, then := range map[string]func(auto *v1alpha1.AutoExpansion){
+		"it is turned off":           func(auto *v1alpha1.AutoExpansion) { *auto = v1alpha1.AutoExpansion{Mode: v1alpha1.AutoExpansionOff} },
+		"the largest size is raised": func(auto *v1alpha1.AutoExpansion) { auto.MaxSize = new(resource.MustParse("10Gi")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := automatic(t)
+			w.most = resource.MustParse("3Gi")
+			w.automate(func(auto *v1alpha1.AutoExpansion) { auto.Increment = "5Gi" })
+			w.fill(1, 90)
+			for range 60 {
+				w.pass()
+				w.tick()
+			}
+			w.automate(func(auto *v1alpha1.AutoExpansion) { auto.MaxSize = new(resource.MustParse("3Gi")) })
+			w.settle()
+			w.automate(then)
+			w.settle()
+			if got := w.picture().sizesBy()["prod-1-0"]; got != "3Gi of 3Gi" {
+				t.Errorf("it has %s", got)
+			}
+		})
+	}
+}
+
 // Full disks grow although no server takes writes, and the spec stays as it was.
 func TestFullDisksGrowByThemselves(t *testing.T) {
 	t.Parallel()

@@ -83,6 +83,7 @@ func rememberGrowth(in cluster.Input, storage *v1alpha1.StorageStatus) {
 	storage.Shards = nil
 	for shard := range int(in.Spec.Shards) {
 		line := cluster.Remembered(in, shard)
+		line.AutoTarget = stillWanted(in, line)
 		if line.Emergency && !cluster.CoolingDown(in, shard) {
 			line.Emergency = false
 		}
@@ -95,6 +96,32 @@ func rememberGrowth(in cluster.Input, storage *v1alpha1.StorageStatus) {
 		}
 	}
 	tellEffectiveSizes(in, storage)
+}
+
+// stillWanted is a shard's target without what a largest size took back of it, and
+// what no volume got: it shall not come back when that is raised or automatic
+// growth turned off. While a volume's size is not known, nothing is forgotten.
+func stillWanted(in cluster.Input, line v1alpha1.ShardStorageStatus) *resource.Quantity {
+	auto := in.Spec.Storage.AutoExpansion
+	if line.AutoTarget == nil || auto == nil || auto.MaxSize == nil || line.AutoTarget.Cmp(*auto.MaxSize) <= 0 {
+		return line.AutoTarget
+	}
+	least := auto.MaxSize.DeepCopy()
+	for _, member := range in.State.Members {
+		if !member.Wanted || member.Shard != int(line.Shard) {
+			continue
+		}
+		if member.Claim == nil || member.Claim.Capacity.IsZero() {
+			return line.AutoTarget
+		}
+		if member.Claim.Capacity.Cmp(least) > 0 {
+			least = member.Claim.Capacity.DeepCopy()
+		}
+	}
+	if least.Cmp(*line.AutoTarget) >= 0 {
+		return line.AutoTarget
+	}
+	return &least
 }
 
 // tellEffectiveSizes fills in what each shard's volumes shall have from now on,
