@@ -78,9 +78,22 @@ func (a Applier) tryExpandClaim(ctx context.Context, act plan.TryExpandClaim) er
 			Reason: v1alpha1.ReasonExpansionRefused, Err: err,
 			Message: fmt.Sprintf("the operator may not expand claim %s; grant it the verb patch on persistentvolumeclaims (the API server said: %s)", act.Claim, err.Error()),
 		}
+	case !errors.As(err, &known) && standsInTheWay(err):
+		return &plan.Refusal{
+			Reason: v1alpha1.ReasonExpansionRefused, Err: err,
+			Message: fmt.Sprintf("the API server would not expand claim %s, and is asked again by itself (it said: %s)", act.Claim, err.Error()),
+		}
 	default:
 		return err
 	}
+}
+
+// standsInTheWay says whether an error is one that would keep every growth from
+// beginning for as long as nobody is told: an admission whose words we do not know, or
+// a webhook that does not answer. A quota that is not counted yet passes by itself.
+func standsInTheWay(err error) bool {
+	unknown := apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "status unknown for quota")
+	return unknown || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // ownClaim adds an owner, or removes it, beside whatever other owners there

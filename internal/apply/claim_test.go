@@ -235,6 +235,13 @@ func TestTryExpandClaim(t *testing.T) {
 		"a quota that is not counted yet is no answer": {
 			answer: apierrors.NewForbidden(claims, "data", errors.New("status unknown for quota: small")), fault: true,
 		},
+		"somebody forbids it in words that nobody knows": {
+			answer: apierrors.NewForbidden(claims, "data", errors.New("not on a Friday")), want: v1alpha1.ReasonExpansionRefused,
+		},
+		"a webhook does not answer": {
+			answer: apierrors.NewInternalError(errors.New(`failed calling webhook "policy.example": connection refused`)), want: v1alpha1.ReasonExpansionRefused,
+		},
+		"the API server has a fault of its own": {answer: apierrors.NewInternalError(errors.New("etcd has no leader")), fault: true},
 		"a webhook cannot be asked by way of trial: the claim itself will tell": {
 			answer: apierrors.NewBadRequest(`admission webhook "policy.example" does not support dry run`),
 		},

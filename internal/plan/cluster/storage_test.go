@@ -125,6 +125,25 @@ func TestSizesGiven(t *testing.T) {
 			},
 			want: []string{"settled"},
 		},
+		"a full volume, and the driver of another class refuses the size": {
+			edit: func(in *Input) {
+				sized("20Gi")(in)
+				in.State.Members[1].Agent = filled(99)
+				tell(in, 0, "20Gi").Claim.ResizeStatus = string(corev1.PersistentVolumeClaimControllerResizeInfeasible)
+				in.State.Members[0].Claim.ClassName = "other"
+			},
+			want: second,
+		},
+		"a full volume, and its driver gave the size to one and refused it to another": {
+			spec: persistent(1, 2),
+			edit: func(in *Input) {
+				sized("20Gi")(in)
+				in.State.Members[1].Agent = filled(99)
+				tell(in, 0, "20Gi").Claim.ResizeStatus = string(corev1.PersistentVolumeClaimControllerResizeInfeasible)
+				tell(in, 2, "20Gi").Claim.Capacity = resource.MustParse("20Gi")
+			},
+			want: second,
+		},
 		"all are full, and everybody is down": {edit: func(in *Input) {
 			sized("20Gi")(in)
 			for i := range in.State.Members {

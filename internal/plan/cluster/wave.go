@@ -122,7 +122,7 @@ func (in Input) waits(member state.Member) bool {
 		return false
 	}
 	class := in.State.Class(claim.ClassName)
-	return !full(member) || class.Known && !class.Value.Expandable || in.infeasible(size)
+	return !full(member) || class.Known && !class.Value.Expandable || in.infeasible(claim.ClassName, size)
 }
 
 // GrowsAtOnce says whether a member's volume is told of a larger size without
@@ -131,16 +131,23 @@ func GrowsAtOnce(in Input, member state.Member) bool {
 	return member.Claim != nil && member.Claim.Capacity.Cmp(in.target(member)) < 0 && !in.waits(member)
 }
 
-// infeasible says whether a driver is known to refuse a size, or a smaller one, for
-// good: not even a full volume is asked for that in vain.
-func (in Input) infeasible(size resource.Quantity) bool {
-	return slices.ContainsFunc(in.recorded(), func(member state.Member) bool {
-		if member.Claim == nil {
+// infeasible says whether the driver of a class is known to refuse a size, or a smaller
+// one, for good: not even a full volume is asked for that in vain. Where another volume
+// of the class got the size, it is a matter of place, and nothing is known.
+func (in Input) infeasible(class string, size resource.Quantity) bool {
+	known := false
+	for _, member := range in.recorded() {
+		claim := member.Claim
+		if claim == nil || claim.ClassName != class {
+			continue
+		}
+		if claim.Capacity.Cmp(size) >= 0 {
 			return false
 		}
-		refused, _, infeasible := volume.InfeasibleSize(*member.Claim)
-		return infeasible && refused.Cmp(size) <= 0
-	})
+		refused, _, infeasible := volume.InfeasibleSize(*claim)
+		known = known || infeasible && refused.Cmp(size) <= 0
+	}
+	return known
 }
 
 // full says whether a member's disk is known to be full, or as good as.
