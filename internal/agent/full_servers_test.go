@@ -135,6 +135,9 @@ func (m *member) livesOnFullDisk(t *testing.T) {
 	if m.accepts() {
 		t.Error("writes are accepted on a full disk")
 	}
+	if _, err := m.ask("DEL", "load:1"); !valkey.IsMisconf(err) {
+		t.Errorf("deleting on a full disk: %v", err)
+	}
 }
 
 func atoi(text string) int {
