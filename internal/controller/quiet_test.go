@@ -3,6 +3,7 @@ package controller_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,10 +20,11 @@ func TestATroubledWorldIsQuiet(t *testing.T) {
 		trouble func(w *world)
 		kind    string
 		reason  string
+		rounds  int // until it is told; 0 for one minute
 	}{
 		"disks are full, and nothing may grow by itself": {
 			func(w *world) { w.filled = map[int]int64{}; w.fill(0, 100); w.fill(1, 100); w.fill(2, 100) },
-			v1alpha1.ConditionStorageReady, v1alpha1.ReasonDiskFull,
+			v1alpha1.ConditionStorageReady, v1alpha1.ReasonDiskFull, 0,
 		},
 		"the class allows no growth": {
 			func(w *world) {
@@ -32,11 +34,11 @@ func TestATroubledWorldIsQuiet(t *testing.T) {
 				w.must(w.api.Update(w.t.Context(), class))
 				w.resize("3Gi")
 			},
-			v1alpha1.ConditionStorageReady, v1alpha1.ReasonStorageClassNotExpandable,
+			v1alpha1.ConditionStorageReady, v1alpha1.ReasonStorageClassNotExpandable, 0,
 		},
 		"the driver cannot give the size": {
 			func(w *world) { w.most = resource.MustParse("2Gi"); w.resize("3Gi") },
-			v1alpha1.ConditionStorageReady, v1alpha1.ReasonExpansionInfeasible,
+			v1alpha1.ConditionStorageReady, v1alpha1.ReasonExpansionInfeasible, 0,
 		},
 		"a full disk for which the driver cannot give the size": {
 			func(w *world) {
@@ -45,11 +47,15 @@ func TestATroubledWorldIsQuiet(t *testing.T) {
 				w.most = resource.MustParse("2Gi")
 				w.resize("3Gi")
 			},
-			v1alpha1.ConditionStorageReady, v1alpha1.ReasonDiskFull,
+			v1alpha1.ConditionStorageReady, v1alpha1.ReasonDiskFull, 0,
 		},
 		"the driver grows no volume in use, and nobody may be stopped": {
 			func(w *world) { w.offline = true; w.resize("3Gi") },
-			v1alpha1.ConditionStorageReady, v1alpha1.ReasonOfflineExpansionRequired,
+			v1alpha1.ConditionStorageReady, v1alpha1.ReasonOfflineExpansionRequired, 0,
+		},
+		"a member was stopped, and the driver did nothing": {
+			func(w *world) { w.asleep = true; w.growsOffline("3Gi") },
+			v1alpha1.ConditionStorageReady, v1alpha1.ReasonExpansionStalled, 450,
 		},
 		"volumes at their largest size are full": {
 			func(w *world) {
@@ -60,19 +66,22 @@ func TestATroubledWorldIsQuiet(t *testing.T) {
 				w.fill(0, 90)
 				w.fill(1, 100)
 			},
-			v1alpha1.ConditionAutoExpansion, v1alpha1.ReasonAutoAtMaximum,
+			v1alpha1.ConditionAutoExpansion, v1alpha1.ReasonAutoAtMaximum, 0,
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			w := formed(t, true)
 			row.trouble(w)
-			for range 60 {
+			for range max(60, row.rounds) {
 				w.pass()
 				w.tick()
 			}
 			if told := meta.FindStatusCondition(w.cluster().Status.Conditions, row.kind); told.Reason != row.reason {
 				t.Errorf("it says %s: %s", told.Reason, told.Message)
+			}
+			if pods := len(w.list(&corev1.PodList{})); pods != 6 {
+				t.Errorf("there are %d pods", pods)
 			}
 			before := w.tap.count
 			for range 50 {

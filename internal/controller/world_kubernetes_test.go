@@ -209,7 +209,7 @@ func (w *world) drive(claim *corev1.PersistentVolumeClaim, used bool) {
 		answer(claim, corev1.PersistentVolumeClaimControllerResizeInProgress)
 	case w.offline && used && len(claim.Status.Conditions) == 0:
 		is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = FailedPrecondition desc = the volume is in use")
-	case w.offline && used:
+	case w.offline && used, w.asleep && !used:
 	default:
 		is(corev1.PersistentVolumeClaimFileSystemResizePending, "")
 	}

@@ -62,6 +62,8 @@ type world struct {
 	nodesFirst bool
 	// offline says that the driver grows no volume that a pod uses.
 	offline bool
+	// asleep says that the driver does nothing about a volume that no pod uses.
+	asleep bool
 	// most is the largest size that the driver can give; zero for any.
 	most resource.Quantity
 	// instead is the size that the user asks for when told that another is infeasible.
@@ -105,7 +107,7 @@ func (w *world) fork(t *testing.T) *world {
 	t.Helper()
 	fork := &world{
 		t: t, api: w.api.fork(), servers: w.servers.Clone(), volumes: maps.Clone(w.volumes), live: maps.Clone(w.live),
-		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes), offline: w.offline, most: w.most, instead: w.instead, filled: maps.Clone(w.filled),
+		addresses: w.addresses, ticks: w.ticks, sizes: maps.Clone(w.sizes), offline: w.offline, asleep: w.asleep, most: w.most, instead: w.instead, filled: maps.Clone(w.filled),
 	}
 	fork.startOperator()
 	return fork

@@ -113,7 +113,11 @@ func TestStoppedMember(t *testing.T) {
 			outcome{Rule: "podReady", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},
 		},
 		"its former pod never ends, for its worker is lost": {
-			func(in *Input) { returning(in, 0); in.State.Pods[0].Terminating = true; in.State.Now = noon.Add(time.Second) },
+			func(in *Input) {
+				returning(in, 0)
+				in.State.Pods[0].Terminating = true
+				in.State.Now = noon.Add(time.Second)
+			},
 			outcome{Rule: "podReady", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},
 		},
 		"its pod takes too long": {
