@@ -148,6 +148,8 @@ func mayBeServed(in Input, v voice) bool {
 		return true
 	case crashLoops(in, lost):
 		return !wasLinked(v)
+	case waitsForSpace(in, lost) && !mayStand(v):
+		return true
 	}
 	return !provenStopped(in, lost)
 }
@@ -176,6 +178,15 @@ func crashLoops(in Input, lost valkey.NodeID) bool {
 		}
 	}
 	return false
+}
+
+// waitsForSpace says whether the server with an id is down for want of space on
+// its volume. It is back with all its data once there is some: only a replica that
+// voters would elect as well may go on with its own.
+func waitsForSpace(in Input, lost valkey.NodeID) bool {
+	ids, _ := in.ids()
+	member, current := ids[lost]
+	return current && member.Agent.Known && member.Agent.Value.Decision == protocol.DecisionVolumeFull
 }
 
 // wasLinked says whether a replica was linked to its primary since its start.

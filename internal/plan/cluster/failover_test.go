@@ -108,6 +108,22 @@ func TestPrimariesPresent(t *testing.T) {
 			},
 			want: wait,
 		},
+		"the primary waits for space, its replica was linked to the end": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.fill(0) },
+			want: takeOver,
+		},
+		"the primary waits for space with its data, its replica restarted as well": {
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.restart(0, 1); b.fill(0) },
+			want: wait,
+		},
+		"the primary waits for space with its data, its replica had been alone for long": {
+			spec: persistent(1, 1), happens: func(b *bench) {
+				b.hold(0, 0, protocol.ServerHeld)
+				b.advance(electionPatience + 1)
+				b.fill(0)
+			},
+			want: wait,
+		},
 		"one shard has to wait, the other one need not": {
 			spec: persistent(2, 1), happens: func(b *bench) { b.kill(0, 0, ""); b.hold(1, 0, protocol.ServerHeld) },
 			want: []string{"settled FailingOver", "let node prod-1-1 take shard 1 over"},
@@ -197,6 +213,14 @@ func (b *bench) unsynced(shard, index int) {
 	s := b.at(shard, index)
 	s.server.Kill()
 	s.server.Start(startEmptied)
+}
+
+// fill has the agent of a shard's first member say that its server waits for space.
+func (b *bench) fill(shard int) {
+	b.edits = append(b.edits, func(in *Input) {
+		member := &in.State.Members[shard*(int(b.spec.Replicas)+1)]
+		member.Agent.Value.Decision, member.Agent.Value.Empty = protocol.DecisionVolumeFull, protocol.No
+	})
 }
 
 // crashLoop has the worker of a shard's first member say that its server ends over and over.
