@@ -2,6 +2,7 @@ package build_test
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -65,7 +66,7 @@ func TestClusterObjects(t *testing.T) {
 		"disruption.yaml":       build.PodDisruptionBudget(plain),
 		"node.yaml":             build.Node(rich, nodeSpec).Object,
 		"node_ephemeral.yaml":   build.Node(plain, build.NodeSpec(plain, 0, 0)).Object,
-		"node_stop.yaml":        build.NodeStop(rich, build.Stop{Shard: 2, Node: 1, Version: "7", Stopped: true}).Object,
+		"node_stop.yaml":        build.NodeStop(rich, build.Stop{Shard: 2, Node: 1, Version: "7", Stopped: true, At: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}).Object,
 		"node_stopinvain.yaml":  build.NodeStop(rich, build.Stop{Shard: 2, Node: 1, Version: "7", InVain: "20Gi"}).Object,
 		"node_storagehalf.yaml": build.NodeStorageHalf(rich, 2, 1, resource.MustParse("10Gi")).Object,
 	} {

@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,13 +73,14 @@ func NodeStorageHalf(c Cluster, shard, node int, size resource.Quantity) *unstru
 	return out
 }
 
-// Stop is the part of a member's ValkeyNode that says whether it is stopped, and
-// for which size that was in vain; empty for none. It has a field manager of its
-// own, and rests on the version of the node that was seen.
+// Stop is the part of a member's ValkeyNode that says whether it is stopped, since
+// when, and for which size that was in vain; empty for none. It has a field manager
+// of its own, and rests on the version of the node that was seen.
 type Stop struct {
 	Shard, Node int
 	Version     string
 	Stopped     bool
+	At          time.Time // when it is stopped
 	InVain      string
 }
 
@@ -86,7 +88,10 @@ type Stop struct {
 func NodeStop(c Cluster, stop Stop) *unstructured.Unstructured {
 	node := emptyNode(c, v1alpha1.ValkeyNodeSpec{Shard: int32(stop.Shard), Node: int32(stop.Node)})
 	node.ResourceVersion = stop.Version
-	if stop.InVain != "" {
+	switch {
+	case stop.Stopped:
+		node.Annotations = map[string]string{name.AnnotationStoppedAt: stop.At.UTC().Format(time.RFC3339)}
+	case stop.InVain != "":
 		node.Annotations = map[string]string{name.AnnotationStoppedInVain: stop.InVain}
 	}
 	out := fields(node)

@@ -47,6 +47,8 @@ const (
 	// AnnotationStoppedInVain stands on ValkeyNodes: the size that the volume did
 	// not get although the member was stopped for it.
 	AnnotationStoppedInVain = "valkey.io/stopped-in-vain"
+	// AnnotationStoppedAt stands on ValkeyNodes that are stopped: since when.
+	AnnotationStoppedAt = "valkey.io/stopped-at"
 	// AnnotationResizeNudge stands on pods: changing it makes the kubelet look at once.
 	AnnotationResizeNudge = "valkey.io/resize-nudge"
 )

@@ -274,8 +274,11 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 		member = &state.Member{Name: node.Name, Shard: int(node.Spec.Shard), Node: int(node.Spec.Node)}
 		byName[node.Name] = member
 	}
+	// One that cannot be read is none: the node's own word of the stop is there as well.
+	stoppedAt, _ := time.Parse(time.RFC3339, node.Annotations[name.AnnotationStoppedAt])
 	member.Record = &state.NodeRecord{
-		UID: string(node.UID), Version: node.ResourceVersion, StoppedInVain: node.Annotations[name.AnnotationStoppedInVain],
+		StoppedAt: stoppedAt,
+		UID:       string(node.UID), Version: node.ResourceVersion, StoppedInVain: node.Annotations[name.AnnotationStoppedInVain],
 		Foreign: foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
 		Generation: node.Generation, Spec: node.Spec, Status: node.Status,
 	}

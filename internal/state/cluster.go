@@ -126,6 +126,9 @@ type NodeRecord struct {
 	// Orphaned nodes have no owner: they would outlive their cluster.
 	Orphaned bool `json:"orphaned,omitempty"`
 	Deleting bool `json:"deleting,omitempty"`
+	// StoppedAt is when the member was stopped; zero while it is not, or when that
+	// is not known.
+	StoppedAt time.Time `json:"stoppedAt,omitzero"`
 	// StoppedInVain is the size that the volume did not get although the member
 	// was stopped for it; empty when that never happened.
 	StoppedInVain string `json:"stoppedInVain,omitempty"`

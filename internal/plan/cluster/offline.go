@@ -230,6 +230,6 @@ func failoverUnderWay(in Input) bool {
 
 func (in Input) setStopped(member state.Member, stopped bool, inVain string) plan.Action {
 	return plan.EnsureNode{Node: member.Name, Manager: name.FieldManagerStop, Fields: build.NodeStop(in.build(), build.Stop{
-		Shard: member.Shard, Node: member.Node, Version: member.Record.Version, Stopped: stopped, InVain: inVain,
+		Shard: member.Shard, Node: member.Node, Version: member.Record.Version, Stopped: stopped, At: in.State.Now, InVain: inVain,
 	})}
 }

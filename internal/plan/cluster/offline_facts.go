@@ -38,7 +38,8 @@ func AwayToGrow(member state.Member) bool {
 	return away || stopped(member)
 }
 
-// awaySince is when a member was stopped, as its node says.
+// awaySince is when a member was stopped, as its node says. The node may have been
+// unready before that for another cause, which its condition's time would tell.
 func awaySince(member state.Member) (time.Time, bool) {
 	if member.Record == nil {
 		return time.Time{}, false
@@ -46,6 +47,9 @@ func awaySince(member state.Member) (time.Time, bool) {
 	told := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
 	if told == nil || told.Status != metav1.ConditionFalse || told.Reason != v1alpha1.ReasonVolumeExpanding {
 		return time.Time{}, false
+	}
+	if told.LastTransitionTime.Time.Before(member.Record.StoppedAt) {
+		return member.Record.StoppedAt, true
 	}
 	return told.LastTransitionTime.Time, true
 }

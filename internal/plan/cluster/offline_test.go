@@ -240,6 +240,11 @@ func TestStopsNeeded(t *testing.T) {
 			b.away(0, 1, growPatience+endingTime+time.Second)
 			b.edit(0, 1, func(m *state.Member) { m.Pods = []state.Pod{{Name: "p", Terminating: true}} })
 		}, want: starts},
+		"it was unready for an hour before it was stopped": {spec: rolling(3, 1), happens: func(b *bench) {
+			b.offline([2]int{0, 1})
+			b.away(0, 1, time.Hour)
+			b.edit(0, 1, func(m *state.Member) { m.Record.StoppedAt = noon.Add(-time.Minute) })
+		}, want: []string{"settled"}},
 		"a driver that never ends": {spec: rolling(3, 1), happens: func(b *bench) {
 			b.offline([2]int{0, 1})
 			b.away(0, 1, time.Hour)
