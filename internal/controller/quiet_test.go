@@ -73,10 +73,7 @@ func TestATroubledWorldIsQuiet(t *testing.T) {
 			t.Parallel()
 			w := formed(t, true)
 			row.trouble(w)
-			for range max(60, row.rounds) {
-				w.pass()
-				w.tick()
-			}
+			w.rounds(max(60, row.rounds))
 			if told := meta.FindStatusCondition(w.cluster().Status.Conditions, row.kind); told.Reason != row.reason {
 				t.Errorf("it says %s: %s", told.Reason, told.Message)
 			}
@@ -84,13 +81,20 @@ func TestATroubledWorldIsQuiet(t *testing.T) {
 				t.Errorf("there are %d pods", pods)
 			}
 			before := w.tap.count
-			for range 50 {
-				w.pass()
-				w.tick()
-			}
+			w.rounds(50)
 			if wrote := w.tap.count - before; wrote != 0 {
 				t.Errorf("it wrote %d times in 50 passes: %q", wrote, w.tap.last(min(wrote, 6)))
 			}
 		})
+	}
+}
+
+// rounds lets the operator and the world take turns.
+func (w *world) rounds(count int) {
+	w.t.Helper()
+	for range count {
+		w.pass()
+		w.checkClaims()
+		w.tick()
 	}
 }

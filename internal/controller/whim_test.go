@@ -62,30 +62,42 @@ func TestGrowthsAmidWhims(t *testing.T) {
 			w.filled = map[int]int64{}
 			for range 25 {
 				whims[dice.IntN(len(whims))](w, dice)
-				for range 1 + dice.IntN(15) {
-					w.pass()
-					w.checkClaims()
-					w.tick()
-				}
+				w.rounds(1 + dice.IntN(15))
 			}
-			w.most, w.filled = resource.Quantity{}, map[int]int64{}
-			cluster := w.cluster()
-			cluster.Spec.Storage.Size = new(resource.MustParse("9Gi"))
-			cluster.Spec.Storage.AutoExpansion = nil
-			cluster.Spec.Storage.Expansion.OfflinePolicy = v1alpha1.OfflineRollingRestart
-			cluster.Generation++
-			w.must(w.api.Update(t.Context(), cluster))
+			w.endWhims()
 			w.settle()
 			end := w.picture()
 			allHave(t, end, "9Gi")
 			if len(end.Lost) > 0 {
 				t.Errorf("lost %d keys", len(end.Lost))
 			}
-			for _, object := range w.list(&v1alpha1.ValkeyNodeList{}) {
-				if node, is := object.(*v1alpha1.ValkeyNode); is && node.Spec.Stopped {
-					t.Errorf("node %s is stopped", node.Name)
-				}
+			if stopped := w.stopped(); len(stopped) > 0 {
+				t.Errorf("stopped are %v", stopped)
 			}
 		})
 	}
+}
+
+// endWhims has the world do whatever is asked for, and the user ask for more than
+// anybody did before.
+func (w *world) endWhims() {
+	w.t.Helper()
+	w.most, w.filled = resource.Quantity{}, map[int]int64{}
+	cluster := w.cluster()
+	cluster.Spec.Storage.Size = new(resource.MustParse("9Gi"))
+	cluster.Spec.Storage.AutoExpansion = nil
+	cluster.Spec.Storage.Expansion.OfflinePolicy = v1alpha1.OfflineRollingRestart
+	cluster.Generation++
+	w.must(w.api.Update(w.t.Context(), cluster))
+}
+
+// stopped are the nodes that the operator keeps stopped.
+func (w *world) stopped() []string {
+	var names []string
+	for _, object := range w.list(&v1alpha1.ValkeyNodeList{}) {
+		if node, is := object.(*v1alpha1.ValkeyNode); is && node.Spec.Stopped {
+			names = append(names, node.Name)
+		}
+	}
+	return names
 }

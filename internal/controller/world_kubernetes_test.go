@@ -209,11 +209,13 @@ func (w *world) drive(claim *corev1.PersistentVolumeClaim, used bool) {
 		answer(claim, corev1.PersistentVolumeClaimControllerResizeInProgress)
 	case w.offline && used && len(claim.Status.Conditions) == 0:
 		is(corev1.PersistentVolumeClaimControllerResizeError, "rpc error: code = FailedPrecondition desc = the volume is in use")
-	case w.offline && used, w.asleep && !used:
-	default:
+	case !w.idle(used):
 		is(corev1.PersistentVolumeClaimFileSystemResizePending, "")
 	}
 }
+
+// idle says whether the driver does nothing more about a volume.
+func (w *world) idle(used bool) bool { return used && w.offline || !used && w.asleep }
 
 // usedClaims are the claims that some pod names, whether it runs or not.
 func (w *world) usedClaims() map[string]bool {
