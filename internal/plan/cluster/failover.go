@@ -186,7 +186,12 @@ func crashLoops(in Input, lost valkey.NodeID) bool {
 func waitsForSpace(in Input, lost valkey.NodeID) bool {
 	ids, _ := in.ids()
 	member, current := ids[lost]
-	return current && member.Agent.Known && member.Agent.Value.Decision == protocol.DecisionVolumeFull
+	return current && lacksSpace(member)
+}
+
+// lacksSpace says whether a member's server ended for want of space.
+func lacksSpace(member state.Member) bool {
+	return member.Agent.Known && member.Agent.Value.Decision == protocol.DecisionVolumeFull
 }
 
 // wasLinked says whether a replica was linked to its primary since its start.
@@ -230,7 +235,7 @@ func othersKnown(in Input, shard int, lost valkey.NodeID) bool {
 			continue
 		}
 		id, known := member.ID()
-		if !known || id != lost && !heldByAgent(member) {
+		if !known || id != lost && (!heldByAgent(member) || lacksSpace(member)) {
 			return false
 		}
 	}

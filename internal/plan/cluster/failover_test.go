@@ -109,18 +109,18 @@ func TestPrimariesPresent(t *testing.T) {
 			want: wait,
 		},
 		"the primary waits for space, its replica was linked to the end": {
-			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.fill(0) },
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.fill(0, 0) },
 			want: takeOver,
 		},
 		"the primary waits for space with its data, its replica restarted as well": {
-			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.restart(0, 1); b.fill(0) },
+			spec: persistent(1, 1), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld); b.restart(0, 1); b.fill(0, 0) },
 			want: wait,
 		},
 		"the primary waits for space with its data, its replica had been alone for long": {
 			spec: persistent(1, 1), happens: func(b *bench) {
 				b.hold(0, 0, protocol.ServerHeld)
 				b.advance(electionPatience + 1)
-				b.fill(0)
+				b.fill(0, 0)
 			},
 			want: wait,
 		},
@@ -168,6 +168,11 @@ func TestPrimariesPresent(t *testing.T) {
 			b.hold(0, 0, protocol.ServerHeld)
 			b.hold(0, 2, protocol.ServerHeld)
 		}, want: takeOver},
+		"of two replicas one waits for space and may have more": {spec: persistent(1, 2), happens: func(b *bench) {
+			b.hold(0, 0, protocol.ServerHeld)
+			b.hold(0, 2, protocol.ServerHeld)
+			b.fill(0, 2)
+		}, want: wait},
 		"the shard has no replica": {spec: persistent(1, 0), happens: func(b *bench) { b.hold(0, 0, protocol.ServerHeld) }, want: []string{"settled"}},
 		"the replica was never in sync and the held primary has the data": {spec: persistent(1, 1), happens: func(b *bench) {
 			b.write(50)
@@ -215,10 +220,10 @@ func (b *bench) unsynced(shard, index int) {
 	s.server.Start(startEmptied)
 }
 
-// fill has the agent of a shard's first member say that its server waits for space.
-func (b *bench) fill(shard int) {
+// fill has a member's agent say that its server waits for space.
+func (b *bench) fill(shard, index int) {
 	b.edits = append(b.edits, func(in *Input) {
-		member := &in.State.Members[shard*(int(b.spec.Replicas)+1)]
+		member := &in.State.Members[shard*(int(b.spec.Replicas)+1)+index]
 		member.Agent.Value.Decision, member.Agent.Value.Empty = protocol.DecisionVolumeFull, protocol.No
 	})
 }
