@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/plan/volume"
@@ -195,18 +196,19 @@ func coolUntil(in Input, settings growthSettings, shard int) time.Time {
 }
 
 // lastGrowth is when any of a shard's volumes grew last, whoever asked for it, or
-// was last told to grow by itself.
+// was last told to grow by itself. A time that is yet to come was written by a clock
+// that was wrong, and would keep a full volume waiting until it comes.
 func lastGrowth(in Input, shard int) time.Time {
 	var last time.Time
-	if at := Remembered(in, shard).GrownAt; at != nil {
-		last = at.Time
-	}
-	for _, member := range in.ofShard(shard) {
-		if member.Record == nil || member.Record.Status.Storage == nil {
-			continue
-		}
-		if at := member.Record.Status.Storage.LastExpansionTime; at != nil && at.After(last) {
+	hear := func(at *metav1.Time) {
+		if at != nil && at.After(last) && !at.After(in.State.Now.Add(samplePatience)) {
 			last = at.Time
+		}
+	}
+	hear(Remembered(in, shard).GrownAt)
+	for _, member := range in.ofShard(shard) {
+		if member.Record != nil && member.Record.Status.Storage != nil {
+			hear(member.Record.Status.Storage.LastExpansionTime)
 		}
 	}
 	return last

@@ -152,8 +152,14 @@ func TestAutoGrowth(t *testing.T) {
 				resized(in, 1, "12Gi")
 				fill(in, 1, 70)
 			}, "Expanding"},
-			"the user makes them grow":              {func(in *Input) { fill(in, 0, 90); in.Spec.Storage.Size = sizeOf("11Gi") }, "Expanding"},
-			"it grew by itself an hour ago":         {func(in *Input) { grown(in, "12Gi"); remember(in, "12Gi", time.Hour, false); fill(in, 0, 85) }, "Cooldown"},
+			"the user makes them grow":      {func(in *Input) { fill(in, 0, 90); in.Spec.Storage.Size = sizeOf("11Gi") }, "Expanding"},
+			"it grew by itself an hour ago": {func(in *Input) { grown(in, "12Gi"); remember(in, "12Gi", time.Hour, false); fill(in, 0, 85) }, "Cooldown"},
+			"it grew a day from now, by a clock that was wrong": {func(in *Input) {
+				grown(in, "12Gi")
+				remember(in, "12Gi", -24*time.Hour, true)
+				grewAgo(in, 1, -24*time.Hour)
+				fill(in, 0, 85)
+			}, "Expanding 15Gi"},
 			"it grew by itself seven hours ago":     {func(in *Input) { grown(in, "12Gi"); remember(in, "12Gi", 7*time.Hour, false); fill(in, 0, 85) }, "Expanding 15Gi"},
 			"the user made it grow an hour ago":     {func(in *Input) { grewAgo(in, 1, time.Hour); fill(in, 0, 85) }, "Cooldown"},
 			"the user made it grow seven hours ago": {func(in *Input) { grewAgo(in, 1, 7*time.Hour); fill(in, 0, 85) }, "Expanding 12Gi"},
