@@ -52,10 +52,12 @@ func (w want) isOver(free int64, now time.Time) bool {
 	return free >= w.free+gainNeeded || now.Sub(w.at) >= fullRetry
 }
 
-func (w want) verdict(found space) guard.Verdict {
+// verdict tells of the space that there was at the server's end, and not now: it
+// stays the same, for those who note each change of it, until that is of use.
+func (w want) verdict(total int64) guard.Verdict {
 	return guard.Verdict{Decision: protocol.DecisionVolumeFull, Message: fmt.Sprintf(
-		"the volume is full (%d of %d bytes are free): make it larger with spec.storage.size; the server ended with %q and is started again once there is space",
-		found.free, found.disk.TotalBytes, w.quote)}
+		"the volume is full: make it larger with spec.storage.size; the server ended when %d of %d bytes were free, with %q, and is started again once there is space",
+		w.free, total, w.quote)}
 }
 
 // awaitLog waits, for as long as the kubelet lets us, while a primary has
@@ -105,7 +107,7 @@ func (a *agent) makeRoom() (wait guard.Verdict, waits bool) {
 	if a.lacked == nil || a.lacked.isOver(found.free, time.Now()) {
 		return guard.Verdict{}, false
 	}
-	return a.lacked.verdict(found), true
+	return a.lacked.verdict(found.disk.TotalBytes), true
 }
 
 // noteWant remembers how the server ended for want of space.

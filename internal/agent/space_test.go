@@ -324,6 +324,11 @@ func TestAMemberThatWaitsForSpaceTellsWhatItHolds(t *testing.T) {
 	if verdict := a.tryStart(t.Context()); verdict.Decision != protocol.DecisionVolumeFull {
 		t.Fatalf("it is told %+v", verdict)
 	}
+	first := a.tryStart(t.Context())
+	writeFile(t, filepath.Join(a.config.Data, "somebody's"), strings.Repeat("x", 1<<20))
+	if second := a.tryStart(t.Context()); second != first {
+		t.Errorf("it is told %q, and then %q", first.Message, second.Message)
+	}
 	facts := a.board.facts(time.Now())
 	if facts.Empty != protocol.No || len(facts.NodeID) != 40 || facts.Role != protocol.RolePrimary || facts.OwnsSlots != protocol.Yes {
 		t.Errorf("while it waits the facts are %+v", facts)
