@@ -144,6 +144,16 @@ func TestSizesCurrent(t *testing.T) {
 			in.State.Now = noon.Add(time.Minute)
 			tell(in, 1, "20Gi")
 		}, held},
+		"one at a time, told a moment ago in a growth that lasts": {func(in *Input) {
+			in.Spec.Storage.Expansion.MaxParallel = 1
+			in.State.Now = noon.Add(time.Hour)
+			told(tell(in, 1, "20Gi"), v1alpha1.ConditionStorageReady, v1alpha1.ReasonVolumeExpanding, -time.Hour)
+		}, held},
+		"one at a time, told long ago: nothing has begun, and others have their turn": {func(in *Input) {
+			in.Spec.Storage.Expansion.MaxParallel = 1
+			in.State.Now = noon.Add(time.Hour)
+			told(tell(in, 1, "20Gi"), v1alpha1.ConditionStorageReady, v1alpha1.ReasonVolumeExpanding, 0)
+		}, nodes("prod-0-0")},
 		"one that has trouble of its own holds nobody's place": {func(in *Input) {
 			in.Spec.Storage.Expansion.MaxParallel = 1
 			failing(tell(in, 1, "20Gi"), "Internal")

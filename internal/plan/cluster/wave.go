@@ -5,8 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/plan/volume"
 	"valkey.io/valkey-operator/internal/state"
@@ -104,8 +107,11 @@ func (in Input) evidence(member state.Member, want resource.Quantity) volume.Evi
 	if member.Claim != nil {
 		e.Class = in.State.Class(member.Claim.ClassName)
 	}
-	if storage := in.State.Status.Storage; storage != nil && storage.ExpandingSince != nil {
-		e.Since = storage.ExpandingSince.Time
+	// Of the one volume, and not of the growth: in a long one, those that were told
+	// last would be taken for stalled at once, and hold nobody's place.
+	told := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionStorageReady)
+	if told != nil && told.Status == metav1.ConditionFalse {
+		e.Since = told.LastTransitionTime.Time
 	}
 	return e
 }
