@@ -58,6 +58,7 @@ type ClusterReconciler struct {
 
 	passes    passLog
 	failOvers failOvers
+	births    births
 	refusals  refusals
 }
 
@@ -88,6 +89,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	recordUse(snapshot)
 	key := client.ObjectKeyFromObject(object)
 	snapshot.FailOvers, snapshot.Refusal = r.failOvers.of(key), r.refusals.of(snapshot.UID)
+	snapshot.Unowned = r.births.unowned(snapshot.UID)
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
 	same := r.passes.write(ctx, key, made, snapshot.Now)
@@ -95,6 +97,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
 	r.refusals.keepCluster(snapshot, outcome)
+	r.births.keep(snapshot, int(object.Spec.Shards), made, outcome)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
 		return unreported(err)
 	}
@@ -129,6 +132,7 @@ func (r *ClusterReconciler) report(ctx context.Context, object *v1alpha1.ValkeyC
 func (r *ClusterReconciler) forget(key client.ObjectKey) {
 	r.passes.forget(key)
 	r.failOvers.forget(key)
+	r.births.forget(key)
 	forgetCluster(key)
 }
 

@@ -37,6 +37,9 @@ type Cluster struct {
 	Objects map[string]Object `json:"objects,omitempty"`
 	// Claims are all claims that bear the cluster's label, those of members too.
 	Claims []Claim `json:"claims,omitempty"`
+	// Unowned are the shards of a new cluster whose slots were given to nobody, as
+	// far as is remembered: forgetting it costs waiting until every member answers.
+	Unowned map[int]bool `json:"unowned,omitempty"`
 	// FailOvers are when a replica of a shard was last asked to take over from a
 	// primary that is well, as far as is remembered: forgetting it costs one try more.
 	FailOvers map[int]time.Time `json:"failOvers,omitempty"`

@@ -23,7 +23,7 @@ type Input struct {
 var tracks = []plan.Track[Input]{
 	{Name: "objects", Rules: []plan.Rule[Input]{
 		{Name: "namesFree", Judge: namesFree},
-		{Name: "identityRecorded", Judge: identityRecorded},
+		{Name: RuleIdentityRecorded, Judge: identityRecorded},
 		{Name: "passwordsExist", Judge: passwordsExist},
 		{Name: "objectsCurrent", Judge: objectsCurrent},
 		{Name: "nodesExist", Judge: nodesExist},

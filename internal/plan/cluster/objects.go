@@ -51,6 +51,9 @@ func namesFree(in Input) plan.Verdict {
 	}
 }
 
+// RuleIdentityRecorded is the name of a rule that others look up in a plan.
+const RuleIdentityRecorded = "identityRecorded"
+
 // identityRecorded: the identity of the cluster's data is known and stands in
 // its status: its own, else the one that kept claims agree on, else a new one.
 func identityRecorded(in Input) plan.Verdict {

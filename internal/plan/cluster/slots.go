@@ -2,14 +2,10 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/plan"
-	"valkey.io/valkey-operator/internal/state"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -77,42 +73,14 @@ func slotsAssigned(in Input) plan.Verdict {
 }
 
 // mayAssign says whether no member can own a slot of a shard but those that are
-// asked: every member answers, or the cluster is new and those of this shard that
-// do not answer have never run. Slots are given out as soon as that is so, for a
-// server that gets its first does not serve before it has run for two seconds.
+// asked: every member answers, or the cluster is so new that its slots were given
+// to nobody yet. They are given out as soon as that is so, for a server that gets
+// its first does not serve before it has run for two seconds.
 func (in Input) mayAssign(shard int) bool {
 	if _, all := in.everyVoice(); all {
 		return true
 	}
-	if in.holdsData() {
-		return false
-	}
-	answers := map[string]bool{}
-	for _, v := range in.voices() {
-		answers[v.Name] = true
-	}
-	for _, member := range in.wanted() {
-		if member.Shard == shard && !answers[member.Name] && !neverRan(member) {
-			return false
-		}
-	}
-	return true
-}
-
-// neverRan says whether a member's server was never started, as far as anybody
-// could have talked to it: none of its pods has an address, and nothing tells of an
-// id that it had. A pod's phase proves less: a kubelet tells it up to a second late,
-// in which the server may have been given slots already.
-func neverRan(member state.Member) bool {
-	if member.Agent.Known || member.Server.Known || member.Record == nil || member.Record.Status.NodeID != "" {
-		return false
-	}
-	if member.Claim != nil && member.Claim.NodeID != "" {
-		return false
-	}
-	return !slices.ContainsFunc(member.Pods, func(pod state.Pod) bool {
-		return pod.IP != "" || pod.Phase != corev1.PodPending || pod.Restarts > 0
-	})
+	return in.State.Unowned[shard] && !in.holdsData()
 }
 
 // taker is the member that gets a shard's free slots: its primary, else its

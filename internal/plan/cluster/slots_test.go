@@ -4,10 +4,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"valkey.io/valkey-operator/internal/agent/protocol"
-	"valkey.io/valkey-operator/internal/state"
 	"valkey.io/valkey-operator/internal/valkey"
 	"valkey.io/valkey-operator/internal/valkey/valkeytest"
 )
@@ -19,62 +16,45 @@ func TestSlotsAssigned(t *testing.T) {
 		"fresh members get their shards' slots, the first of each": {spec: persistent(2, 1), fresh: true, want: []string{
 			"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0", "assign slots 8192-16383 to node prod-1-0",
 		}},
-		"a fresh member is silent: it may own its shard's slots, not another's": {
-			spec: persistent(2, 1), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
-			want: []string{"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0"},
+		"a fresh member is silent: it may own slots": {
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).server.Silence(true) },
+			want: []string{"wait SlotsUnassigned"},
 		},
 		"a fresh member's agent is silent: it may be a stranger": {
-			spec: persistent(1, 1), fresh: true, happens: func(b *bench) { b.at(0, 0).mute = true },
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.at(1, 0).mute = true },
 			want: []string{"wait SlotsUnassigned"},
 		},
-		"a fresh member's server was never started: the first that answers gets the slots": {
-			spec: persistent(1, 1), fresh: true, happens: func(b *bench) { b.starting(0, 0, nil) },
-			want: []string{"settled SlotsUnassigned", "assign slots 0-16383 to node prod-0-1"},
-		},
-		"a fresh member has no pod yet": {
-			spec: ephemeral(1, 1), fresh: true, happens: func(b *bench) { b.at(0, 0).podless = true },
-			want: []string{"settled SlotsUnassigned", "assign slots 0-16383 to node prod-0-1"},
-		},
-		"a member that starts has run before, by its node's word": {
-			spec: ephemeral(1, 1), fresh: true, happens: func(b *bench) {
-				b.starting(0, 0, func(member *state.Member) { member.Record.Status.NodeID = "former" })
+		"a fresh member is silent, and its shard's slots were given to nobody": {
+			spec: persistent(2, 1), fresh: true, happens: func(b *bench) {
+				b.at(0, 0).server.Silence(true)
+				b.at(1, 0).server.Silence(true)
+				b.unowned(0)
 			},
-			want: []string{"wait SlotsUnassigned"},
+			want: []string{"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-1"},
 		},
-		"a member that starts has run before, by its claim's word": {
+		"nobody answers yet": {
 			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
-				b.starting(0, 0, func(member *state.Member) { member.Claim.NodeID = "former" })
+				b.at(0, 0).server.Silence(true)
+				b.at(0, 1).server.Silence(true)
+				b.unowned(0)
 			},
 			want: []string{"wait SlotsUnassigned"},
 		},
-		"a member answered a moment ago, and its kubelet has yet to say that it runs": {
+		"the same with a claim that was kept": {
 			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
-				b.starting(0, 0, func(member *state.Member) { member.Pods[0].IP = "10.0.0.1" })
+				b.at(0, 0).server.Silence(true)
+				b.unowned(0)
+				b.edits = append(b.edits, func(in *Input) {
+					in.State.CreatedAt = noon.Add(-time.Minute)
+					in.State.Members[0].Claim.CreatedAt = noon.Add(-time.Hour)
+				})
 			},
 			want: []string{"wait SlotsUnassigned"},
 		},
-		"a member that starts has no node that could tell": {
-			spec: ephemeral(1, 1), fresh: true, happens: func(b *bench) {
-				b.starting(0, 0, func(member *state.Member) { member.Record = nil })
-			},
-			want: []string{"wait SlotsUnassigned"},
-		},
-		"a member starts again after its server ended": {
+		"the same, and another has keys already": {
 			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
-				b.starting(0, 0, func(member *state.Member) { member.Pods[0].Restarts = 1 })
-			},
-			want: []string{"wait SlotsUnassigned"},
-		},
-		"a member starts on a claim that was kept": {
-			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
-				b.starting(0, 0, func(member *state.Member) { member.Claim.CreatedAt = noon.Add(-time.Hour) })
-				b.edits = append(b.edits, func(in *Input) { in.State.CreatedAt = noon.Add(-time.Minute) })
-			},
-			want: []string{"wait SlotsUnassigned"},
-		},
-		"a member starts, and another has keys already": {
-			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
-				b.starting(0, 0, nil)
+				b.at(0, 0).server.Silence(true)
+				b.unowned(0)
 				b.edits = append(b.edits, func(in *Input) { in.State.Members[1].Server.Value.Info.Keys = 1 })
 			},
 			want: []string{"wait SlotsUnassigned"},
@@ -112,23 +92,9 @@ func TestSlotsAssigned(t *testing.T) {
 	})
 }
 
-// starting has a member's first pod wait for its volumes and images, and
-// something more be different.
-func (b *bench) starting(shard, index int, more func(*state.Member)) {
-	b.at(shard, index).server.Silence(true)
-	b.at(shard, index).mute = true
-	b.edits = append(b.edits, func(in *Input) {
-		for i := range in.State.Members {
-			member := &in.State.Members[i]
-			if member.Shard != shard || member.Node != index {
-				continue
-			}
-			member.Pods[0].Phase, member.Pods[0].Ready, member.Pods[0].IP = corev1.PodPending, false, ""
-			if more != nil {
-				more(member)
-			}
-		}
-	})
+// unowned has it remembered that the slots of a shard were given to nobody.
+func (b *bench) unowned(shard int) {
+	b.edits = append(b.edits, func(in *Input) { in.State.Unowned = map[int]bool{shard: true} })
 }
 
 func (b *bench) assign(seat int, slots valkey.Slots) {
