@@ -42,13 +42,12 @@ func (b *births) keep(snapshot state.Cluster, shards int, made plan.Plan, outcom
 	}
 	recorded, acted := outcome.Of(cluster.RuleIdentityRecorded)
 	for _, action := range made.Actions() {
-		switch act := action.(type) {
-		case plan.RecordIdentity:
-			if acted && recorded.Err == nil && act.ClusterID == snapshot.FreshID {
-				b.born(snapshot, shards)
-			}
-		case plan.AssignSlots:
-			delete(b.of[snapshot.UID].unowned, shardOf[act.To.Node])
+		identity, is := action.(plan.RecordIdentity)
+		if is && acted && recorded.Err == nil && identity.ClusterID == snapshot.FreshID {
+			b.born(snapshot, shards)
+		}
+		if given, is := action.(plan.AssignSlots); is {
+			delete(b.of[snapshot.UID].unowned, shardOf[given.To.Node])
 		}
 	}
 	if snapshot.Status.Formed {
