@@ -108,7 +108,7 @@ func (c Config) writeConf(asked start) error {
 		"primaryauth " + strconv.Quote(password),
 		"cluster-announce-ip " + c.PodIP,
 		"cluster-replica-no-failover " + yesNo(asked.noFailover),
-	}, joiningLines(asked.blank))
+	}, c.joiningLines(asked.blank))
 	return writePrivately(c.confFile(), []byte(strings.Join(lines, "\n")+"\n"))
 }
 

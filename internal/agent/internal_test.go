@@ -215,3 +215,32 @@ cluster-replica-no-failover yes
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 }
+
+func TestLargeClustersJoinWithALongerTimeout(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[int]time.Duration{
+		0: 500 * time.Millisecond, 6: 500 * time.Millisecond, 10: 500 * time.Millisecond,
+		60: 3 * time.Second, 100: 5 * time.Second, 3000: 5 * time.Second,
+	} {
+		if got := joiningTimeout(members); got != want {
+			t.Errorf("%d members start with %s, want %s", members, got, want)
+		}
+	}
+}
+
+func TestMembersAreCounted(t *testing.T) {
+	t.Parallel()
+	config := Config{Identity: volume.Identity{ClusterID: "c"}, Members: filepath.Join(t.TempDir(), "members.json")}
+	for text, want := range map[string]int{
+		`{"clusterID":"c","shards":[[0,1],[0,1],[0]]}`: 5,
+		`{"clusterID":"other","shards":[[0,1]]}`:       0,
+		`{`:                                            0,
+	} {
+		if err := os.WriteFile(config.Members, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := config.memberCount(); got != want {
+			t.Errorf("%s has %d members, want %d", text, got, want)
+		}
+	}
+}

@@ -3,17 +3,31 @@ package agent
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // A server that gets its first slots was in a minority of none until then, and
 // waits before it serves for as long as the node timeout, between the server's
-// CLUSTER_MIN_REJOIN_DELAY of 500 ms and 5 s. A blank member has nothing to
-// protect by waiting, so it starts with the shortest timeout that shortens this,
+// CLUSTER_MIN_REJOIN_DELAY of 500 ms and CLUSTER_MAX_REJOIN_DELAY of 5 s. A blank
+// member has nothing to protect by waiting, so it starts with a short timeout,
 // and gets the cluster's own as soon as it serves. A handshake has its second
 // whatever the timeout.
-const joiningNodeTimeout = 500 // milliseconds
+//
+// Every member pings every other one twice within a timeout: so that large
+// clusters are not busy with that alone, theirs is longer, by joiningPerMember.
+const (
+	leastJoiningTimeout = 500 * time.Millisecond
+	mostJoiningTimeout  = 5 * time.Second
+	joiningPerMember    = 50 * time.Millisecond
+)
+
+// joiningTimeout is the node timeout with which a blank member of a cluster of so
+// many members starts.
+func joiningTimeout(members int) time.Duration {
+	return min(max(time.Duration(members)*joiningPerMember, leastJoiningTimeout), mostJoiningTimeout)
+}
 
 // defaultNodeTimeout is the server's own, in milliseconds.
 const defaultNodeTimeout = "15000"
@@ -21,11 +35,12 @@ const defaultNodeTimeout = "15000"
 const nodeTimeoutSetting = "cluster-node-timeout"
 
 // joiningLines are the last lines of the configuration of a blank member.
-func joiningLines(blank bool) []string {
+func (c Config) joiningLines(blank bool) []string {
 	if !blank {
 		return nil
 	}
-	return []string{nodeTimeoutSetting + " " + strconv.Itoa(joiningNodeTimeout)}
+	timeout := joiningTimeout(c.memberCount())
+	return []string{nodeTimeoutSetting + " " + strconv.FormatInt(timeout.Milliseconds(), 10)}
 }
 
 // nodeTimeout is the cluster's node timeout, as the operator's file says.

@@ -60,15 +60,34 @@ func withoutYes(answer protocol.Answer) protocol.Answer {
 
 // shardNodes are the indices of the shard's nodes by the operator's word.
 func (c Config) shardNodes() (nodes []int, known bool) {
-	text, err := os.ReadFile(c.Members)
-	if err != nil {
-		return nil, false
-	}
-	var members protocol.Members
-	if json.Unmarshal(text, &members) != nil || members.ClusterID != c.ClusterID || c.Shard >= len(members.Shards) {
+	members, known := c.members()
+	if !known || c.Shard >= len(members.Shards) {
 		return nil, false
 	}
 	return members.Shards[c.Shard], true
+}
+
+// memberCount is how many members the cluster has by the operator's word; 0 when
+// that cannot be read.
+func (c Config) memberCount() int {
+	members, _ := c.members()
+	count := 0
+	for _, nodes := range members.Shards {
+		count += len(nodes)
+	}
+	return count
+}
+
+// members is the operator's list of the cluster's members.
+func (c Config) members() (list protocol.Members, known bool) {
+	text, err := os.ReadFile(c.Members)
+	if err != nil {
+		return protocol.Members{}, false
+	}
+	if json.Unmarshal(text, &list) != nil || list.ClusterID != c.ClusterID {
+		return protocol.Members{}, false
+	}
+	return list, true
 }
 
 // resolve returns the addresses behind all names; a name without one has none.
