@@ -101,7 +101,7 @@ journey: $(LAB_UP) image image-next ## one journey or more: make journey NAME=gr
 	$(JOURNEY) $(if $(NAME),run $(NAME),list)
 
 bench: $(LAB_UP) image ## the figures, next to bare Kubernetes in the same run
-	$(JOURNEY) bench --large
+	$(JOURNEY) bench
 
 lab-up: lab-build ## start the lab, or finish starting it (NODES=3)
 	$(LAB)/bin/lab up --nodes $(NODES)

@@ -74,10 +74,11 @@ func (b Bench) Run(ctx context.Context, w *stage.World) error {
 			s.Say("run %d of %d: a full disk", i+1, b.Runs)
 			p.fullDisk()
 		}
+		p.report()
 		if b.Large {
 			p.measureLarge()
+			p.table(p.large.rows())
 		}
-		p.report()
 	})
 	if failure != "" {
 		return errors.New(failure)
@@ -184,11 +185,14 @@ type figure struct {
 	name, ours, floor, ratio, target, peer string
 }
 
+// header is the first row of a table.
+var header = figure{"", "operator", "bare", "ratio", "target", "peer"}
+
 func (p *play) report() {
 	t := p.times
 	create, bare := median(t.create), median(t.bareCreate)
 	rows := []figure{
-		{"", "operator", "bare", "ratio", "target", "peer"},
+		header,
 		ratio("3x1 with volumes, created to Ready", create, bare, "1.3", "3.2"),
 		ratio("every pod lost, all slots take writes", median(t.lost), bare, "1.5", "2.4"),
 		ratio("every pod lost, Ready (bare: pods ready)", median(t.lostReady), median(t.bareLost), "", "3.1"),
@@ -199,18 +203,19 @@ func (p *play) report() {
 		p.latency(),
 	}
 	rows = append(rows, p.fullRows()...)
-	if p.Large {
-		rows = append(rows, p.large.rows()...)
-	}
 	for _, c := range p.costs {
 		rows = append(rows, c.rows()...)
 	}
 	rows = append(rows, figure{"agent, resident memory", fmt.Sprintf("%.1f MiB", p.agent), "", "", "20 MiB", ""})
+	p.table(rows)
+	p.Print("\nSeconds are medians of %d run(s) on this machine; targets and the peer's figures are ratios to bare where there is one.\n", p.Runs)
+}
+
+func (p *play) table(rows []figure) {
 	p.Print("\n")
 	for _, r := range rows {
 		p.Print("%-44s %12s %10s %7s %8s %10s\n", r.name, r.ours, r.floor, r.ratio, r.target, r.peer)
 	}
-	p.Print("\nSeconds are medians of %d run(s) on this machine; targets and the peer's figures are ratios to bare where there is one.\n", p.Runs)
 }
 
 func ratio(name string, ours, floor float64, target, peer string) figure {
