@@ -29,6 +29,12 @@ func (v voice) server() plan.Server {
 	return plan.Server{Node: v.Name, Address: name.ClientAddress(v.ip)}
 }
 
+// worker is the Kubernetes node that the member's pod runs on.
+func (v voice) worker() string {
+	pod, _ := state.LivePod(v.Pods)
+	return pod.Worker
+}
+
 // primaryWithSlots says whether the member serves slots by its own word.
 func (v voice) primaryWithSlots() bool {
 	return v.myself.Flags.Primary && !v.myself.Slots.IsEmpty()

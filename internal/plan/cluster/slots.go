@@ -6,6 +6,7 @@ import (
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/state"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -49,7 +50,7 @@ func slotsAssigned(in Input) plan.Verdict {
 		return ownersAnswer(in, voices)
 	}
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookGossip}
-	waiting := ""
+	waiting, primaries := "", primariesByWorker(voices)
 	for shard := range int(in.Spec.Shards) {
 		free := valkey.ShardSlots(int(in.Spec.Shards), shard).Minus(owned)
 		if free.IsEmpty() {
@@ -59,11 +60,12 @@ func slotsAssigned(in Input) plan.Verdict {
 			waiting = "slots are assigned once every member answers: one that is silent may own them"
 			continue
 		}
-		to, found := taker(ofShard(voices, shard))
-		if !found {
+		to, found := taker(ofShard(voices, shard), primaries)
+		if !found || in.crowded(to, primaries) {
 			waiting = fmt.Sprintf("shard %d has no member that could take its slots yet", shard)
 			continue
 		}
+		primaries[to.worker()]++
 		verdict.Actions = append(verdict.Actions, plan.AssignSlots{To: to.server(), Slots: free})
 	}
 	if len(verdict.Actions) > 0 {
@@ -83,20 +85,47 @@ func (in Input) mayAssign(shard int) bool {
 	return in.State.Unowned[shard] && !in.holdsData()
 }
 
-// taker is the member that gets a shard's free slots: its primary, else its
-// first member that is nobody's replica.
-func taker(voices []voice) (voice, bool) {
+// taker is the member that gets a shard's free slots: its primary, else of those
+// that are nobody's replica the first on the worker with the fewest primaries.
+func taker(voices []voice, primaries map[string]int) (voice, bool) {
+	var best voice
+	found := false
 	for _, v := range voices {
 		if v.primaryWithSlots() {
 			return v, true
 		}
-	}
-	for _, v := range voices {
-		if v.myself.Flags.Primary {
-			return v, true
+		if v.myself.Flags.Primary && (!found || primaries[v.worker()] < primaries[best.worker()]) {
+			best, found = v, true
 		}
 	}
-	return voice{}, false
+	return best, found
+}
+
+func primariesByWorker(voices []voice) map[string]int {
+	primaries := map[string]int{}
+	for _, v := range voices {
+		if v.primaryWithSlots() {
+			primaries[v.worker()]++
+		}
+	}
+	return primaries
+}
+
+// crowded says whether a worker would have more than its share of the primaries,
+// while members elsewhere may still answer. Those that start first are often all
+// on one worker, whose loss would then take the majority with it.
+func (in Input) crowded(to voice, primaries map[string]int) bool {
+	if _, all := in.everyVoice(); all || to.primaryWithSlots() {
+		return false
+	}
+	workers := map[string]bool{}
+	for _, member := range in.wanted() {
+		if pod, one := state.LivePod(member.Pods); one && pod.Worker != "" {
+			workers[pod.Worker] = true
+		}
+	}
+	share := (int(in.Spec.Shards) + len(workers) - 1) / max(1, len(workers))
+	return len(workers) > 0 && primaries[to.worker()] >= share
 }
 
 // ownersAnswer: every slot's owner answers and says itself that it owns it.

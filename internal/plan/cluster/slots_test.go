@@ -32,6 +32,23 @@ func TestSlotsAssigned(t *testing.T) {
 			},
 			want: []string{"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-1"},
 		},
+		"primaries are spread over workers": {
+			spec: persistent(2, 1), fresh: true, happens: func(b *bench) { b.workers("a", "b", "a", "b") },
+			want: []string{"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0", "assign slots 8192-16383 to node prod-1-1"},
+		},
+		"all of one worker answer first: it gets its share, the rest waits": {
+			spec: persistent(2, 1), fresh: true, happens: func(b *bench) {
+				b.workers("a", "b", "a", "b")
+				b.at(0, 1).server.Silence(true)
+				b.at(1, 1).server.Silence(true)
+				b.edits = append(b.edits, func(in *Input) { in.State.Unowned = map[int]bool{0: true, 1: true} })
+			},
+			want: []string{"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0"},
+		},
+		"everybody is on one worker": {
+			spec: persistent(2, 0), fresh: true, happens: func(b *bench) { b.workers("a", "a") },
+			want: []string{"settled SlotsUnassigned", "assign slots 0-8191 to node prod-0-0", "assign slots 8192-16383 to node prod-1-0"},
+		},
 		"nobody answers yet": {
 			spec: persistent(1, 1), fresh: true, happens: func(b *bench) {
 				b.at(0, 0).server.Silence(true)
@@ -89,6 +106,15 @@ func TestSlotsAssigned(t *testing.T) {
 				}
 			})
 		}, want: []string{"wait SlotsUnassigned"}},
+	})
+}
+
+// workers puts the members' pods on workers, in order.
+func (b *bench) workers(names ...string) {
+	b.edits = append(b.edits, func(in *Input) {
+		for i, name := range names {
+			in.State.Members[i].Pods[0].Worker = name
+		}
 	})
 }
 
