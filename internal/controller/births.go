@@ -36,10 +36,6 @@ func (b *births) unowned(uid string) map[int]bool {
 func (b *births) keep(snapshot state.Cluster, shards int, made plan.Plan, outcome plan.Outcome) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	shardOf := map[string]int{}
-	for _, member := range snapshot.Members {
-		shardOf[member.Name] = member.Shard
-	}
 	recorded, acted := outcome.Of(cluster.RuleIdentityRecorded)
 	for _, action := range made.Actions() {
 		identity, is := action.(plan.RecordIdentity)
@@ -47,7 +43,7 @@ func (b *births) keep(snapshot state.Cluster, shards int, made plan.Plan, outcom
 			b.born(snapshot, shards)
 		}
 		if given, is := action.(plan.AssignSlots); is {
-			delete(b.of[snapshot.UID].unowned, shardOf[given.To.Node])
+			delete(b.of[snapshot.UID].unowned, given.Shard)
 		}
 	}
 	if snapshot.Status.Formed {

@@ -15,17 +15,14 @@ import (
 
 func TestSlotsOfANewClusterAreNobodysUntilGiven(t *testing.T) {
 	t.Parallel()
-	snapshot := state.Cluster{
-		Namespace: "shop", Name: "prod", UID: "uid", FreshID: "fresh",
-		Members: []state.Member{{Name: "prod-0-0"}, {Name: "prod-1-0", Shard: 1}},
-	}
+	snapshot := state.Cluster{Namespace: "shop", Name: "prod", UID: "uid", FreshID: "fresh"}
 	acts := func(rule string, action plan.Action) plan.Plan {
 		return plan.Plan{{Rule: rule, Verdict: plan.Verdict{Actions: []plan.Action{action}}}}
 	}
 	identity := func(id string) plan.Plan {
 		return acts(cluster.RuleIdentityRecorded, plan.RecordIdentity{Cluster: "prod", ClusterID: id})
 	}
-	give := acts("slotsAssigned", plan.AssignSlots{To: plan.Server{Node: "prod-1-0"}})
+	give := acts("slotsAssigned", plan.AssignSlots{To: plan.Server{Node: "prod-1-0"}, Shard: 1})
 	done := plan.Outcome{{Rule: cluster.RuleIdentityRecorded, Done: 1}}
 	failed := plan.Outcome{{Rule: cluster.RuleIdentityRecorded, Err: errors.New("conflict")}, {Rule: "slotsAssigned", Err: errors.New("no answer")}}
 	born := func(b *births) { b.keep(snapshot, 2, identity("fresh"), done) }

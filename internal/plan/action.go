@@ -135,6 +135,7 @@ type MeetNode struct {
 // AssignSlots gives free slots to a server.
 type AssignSlots struct {
 	To    Server
+	Shard int
 	Slots valkey.Slots
 }
 

@@ -44,7 +44,7 @@ func ownedBy(voices []voice) valkey.Slots {
 // slotsAssigned: every slot has an owner. A shard's slot is free only when no
 // table, of any member, names an owner for it, and no silent member can own it.
 func slotsAssigned(in Input) plan.Verdict {
-	voices, _ := in.everyVoice()
+	voices, all := in.everyVoice()
 	owned := ownedBy(voices)
 	if owned.Equal(valkey.AllSlots()) {
 		return ownersAnswer(in, voices)
@@ -56,17 +56,17 @@ func slotsAssigned(in Input) plan.Verdict {
 		if free.IsEmpty() {
 			continue
 		}
-		if !in.mayAssign(shard) {
+		if !all && !in.mayAssignEarly(shard) {
 			waiting = "slots are assigned once every member answers: one that is silent may own them"
 			continue
 		}
 		to, found := taker(ofShard(voices, shard), primaries)
-		if !found || in.crowded(to, primaries) {
+		if !found || !all && in.crowded(to, primaries) {
 			waiting = fmt.Sprintf("shard %d has no member that could take its slots yet", shard)
 			continue
 		}
 		primaries[to.worker()]++
-		verdict.Actions = append(verdict.Actions, plan.AssignSlots{To: to.server(), Slots: free})
+		verdict.Actions = append(verdict.Actions, plan.AssignSlots{To: to.server(), Shard: shard, Slots: free})
 	}
 	if len(verdict.Actions) > 0 {
 		return verdict
@@ -74,14 +74,11 @@ func slotsAssigned(in Input) plan.Verdict {
 	return plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonSlotsUnassigned, Look: plan.LookServer, Note: waiting}
 }
 
-// mayAssign says whether no member can own a slot of a shard but those that are
-// asked: every member answers, or the cluster is so new that its slots were given
-// to nobody yet. They are given out as soon as that is so, for a server that gets
-// its first does not serve before it has run for two seconds.
-func (in Input) mayAssign(shard int) bool {
-	if _, all := in.everyVoice(); all {
-		return true
-	}
+// mayAssignEarly says whether no silent member can own a slot of a shard: the
+// cluster is so new that they were given to nobody yet. They are given out as soon
+// as that is so, for a server that gets its first does not serve before it has run
+// for two seconds.
+func (in Input) mayAssignEarly(shard int) bool {
 	return in.State.Unowned[shard] && !in.holdsData()
 }
 
@@ -115,7 +112,7 @@ func primariesByWorker(voices []voice) map[string]int {
 // while members elsewhere may still answer. Those that start first are often all
 // on one worker, whose loss would then take the majority with it.
 func (in Input) crowded(to voice, primaries map[string]int) bool {
-	if _, all := in.everyVoice(); all || to.primaryWithSlots() {
+	if to.primaryWithSlots() {
 		return false
 	}
 	workers := map[string]bool{}
