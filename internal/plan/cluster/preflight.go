@@ -3,13 +3,13 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/plan"
+	"valkey.io/valkey-operator/internal/plan/volume"
 	"valkey.io/valkey-operator/internal/state"
 )
 
@@ -19,10 +19,6 @@ const (
 	RuleGrowthPossible = "growthPossible"
 	RuleSizesCurrent   = "sizesCurrent"
 )
-
-// refusalPatience: how long a no to a growth is taken at its word before it is
-// asked for again. Quotas and limits change without a watch of ours.
-const refusalPatience = 15 * time.Second
 
 // growthPossible: nothing that is known stands in the way of a growth that is
 // about to begin. It is found out before any volume is touched, and for all
@@ -72,7 +68,7 @@ func (w *wave) possible(in Input) plan.Verdict {
 
 func blockedGrowth(reason, format string, args ...any) plan.Verdict {
 	return plan.Verdict{
-		Hold: plan.Blocked, Reason: reason, Look: refusalPatience,
+		Hold: plan.Blocked, Reason: reason, Look: plan.RefusalPatience,
 		Note: fmt.Sprintf(format, args...) + "; " + untouchedNote,
 	}
 }
@@ -90,8 +86,7 @@ func classGrows(in Input, w *wave) plan.Verdict {
 				g.Claim.Name, w.size.String(), g.Claim.ClassName)
 		default:
 			return blockedGrowth(v1alpha1.ReasonStorageClassNotExpandable,
-				"volume %s cannot grow to %s: StorageClass %s does not allow expansion; set allowVolumeExpansion: true on the class if its driver can grow volumes, or set spec.storage.size back",
-				g.Claim.Name, w.size.String(), class.Value.Name)
+				"volume %s cannot grow to %s: %s", g.Claim.Name, w.size.String(), volume.NotExpandable(class.Value))
 		}
 	}
 	return settled()
@@ -104,7 +99,7 @@ func notRefusedLately(in Input, w *wave) plan.Verdict {
 	if refusal == nil || refusal.Size.Cmp(w.size) != 0 {
 		return settled()
 	}
-	left := refusalPatience - in.State.Now.Sub(refusal.At)
+	left := plan.RefusalPatience - in.State.Now.Sub(refusal.At)
 	class := in.State.Class(w.waiting[0].Claim.ClassName)
 	mended := refusal.Reason == v1alpha1.ReasonStorageClassNotExpandable && class.Known && class.Value.Expandable
 	if left <= 0 || mended {

@@ -35,9 +35,6 @@ const (
 	// lookAgent: a server changes its role without anybody telling us; asking
 	// its agent costs no request to the API server.
 	lookAgent = 10 * time.Second
-	// refusalPatience: how long a refusal of the API server is taken at its
-	// word before asking again. Quotas change without a watch of ours.
-	refusalPatience = 15 * time.Second
 	// nudgePeriod: a kubelet looks at its pods about once a minute by itself,
 	// so a nudge that did nothing is worth repeating after as long.
 	nudgePeriod = time.Minute

@@ -61,7 +61,7 @@ func refusedLately(in Input, size resource.Quantity) (plan.Verdict, bool) {
 	if refusal == nil || !refusal.Size.Equal(size) {
 		return plan.Verdict{}, false
 	}
-	left := refusalPatience - in.State.Now.Sub(refusal.At)
+	left := plan.RefusalPatience - in.State.Now.Sub(refusal.At)
 	if left <= 0 || classMended(in, refusal.Reason) {
 		return plan.Verdict{}, false
 	}

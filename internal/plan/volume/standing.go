@@ -249,8 +249,8 @@ func askIfSmaller(e Evidence, standing Standing) Standing {
 	if class.Known && class.Value.Exists && !class.Value.Expandable {
 		standing.Phase, standing.Hold, standing.Look = v1alpha1.StorageRejected, plan.Blocked, 0
 		standing.Reason = v1alpha1.ReasonStorageClassNotExpandable
-		standing.Note = fmt.Sprintf("claim %s cannot grow from %s to %s: StorageClass %s does not allow expansion; set allowVolumeExpansion: true on the class if its driver can grow volumes, or set spec.storage.size back",
-			claim.Name, claim.Requested.String(), e.Desired.String(), class.Value.Name)
+		standing.Note = fmt.Sprintf("claim %s cannot grow from %s to %s: %s",
+			claim.Name, claim.Requested.String(), e.Desired.String(), NotExpandable(class.Value))
 		return standing
 	}
 	standing.Hold, standing.Ask, standing.Look = plan.Settled, &e.Desired, plan.LookWorld
@@ -298,4 +298,9 @@ func justAbove(capacity resource.Quantity) resource.Quantity {
 	above := capacity.DeepCopy()
 	above.Add(step)
 	return above
+}
+
+// NotExpandable tells of a class that allows no growth, and the remedy.
+func NotExpandable(class state.Class) string {
+	return fmt.Sprintf("StorageClass %s does not allow expansion; set allowVolumeExpansion: true on the class if its driver can grow volumes, or set spec.storage.size back", class.Name)
 }
