@@ -120,6 +120,9 @@ func (c Cluster) Down(ctx context.Context) error {
 	if err := c.record("hub").End(ctx, stopGrace); err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
+	if err := c.neighborBounds().restore(); err != nil {
+		return fmt.Errorf("restoring the machine's settings: %w", err)
+	}
 	return c.checkGone(ctx)
 }
 

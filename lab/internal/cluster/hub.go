@@ -127,7 +127,9 @@ func hubServices(ctx context.Context, h home.Home) []supervise.Service {
 			"csi-loopback", "controller", "--pool=" + h.Pool(), "--socket=" + socket,
 			"--kubeconfig=" + h.State("csi.kubeconfig"),
 		}, Ready: listens(ctx, socket)},
-		{Name: "csi-resizer", Args: append([]string{"csi-resizer"}, csi...)},
+		// As storage vendors ship it: its own defaults, ten volumes at a time and five
+		// requests a second, would be all that a growth of many volumes measures.
+		{Name: "csi-resizer", Args: append([]string{"csi-resizer", "--workers=100", "--kube-api-qps=50", "--kube-api-burst=100"}, csi...)},
 		{Name: "csi-attacher", Args: append([]string{"csi-attacher"}, csi...)},
 	}
 }

@@ -35,6 +35,9 @@ func (c Cluster) Up(ctx context.Context, o Options) error {
 		return err
 	}
 	defer release()
+	if err := c.neighborBounds().raise(neighbors); err != nil {
+		c.Say("clusters of more than about thirty pods will not find each other: %v", err)
+	}
 	if err := c.startHub(ctx, o.Port); err != nil {
 		return err
 	}

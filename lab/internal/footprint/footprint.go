@@ -15,8 +15,8 @@ import (
 	"valkey.io/valkey-operator/lab/internal/cgroup"
 )
 
-// sysctls are the machine-wide settings that Kubernetes' programs like to set.
-var sysctls = []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"}
+// sysctls are the machine-wide settings that Kubernetes' programs, and the lab, set.
+var sysctls = []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward", "net/ipv4/neigh/default/gc_thresh3"}
 
 // Processes lists the processes of clusters: those in a PID namespace other
 // than this one's whose program lies below dir.
