@@ -285,6 +285,13 @@ type NodeStorageStatus struct {
 	// +optional
 	LastExpansionTime *metav1.Time `json:"lastExpansionTime,omitempty"`
 
+	// ProgressedAt is when a volume that grows last came a step further: its
+	// request, its capacity or its phase became another. That an attempt failed
+	// and is repeated is no step. Unset while the volume does not grow.
+	//
+	// +optional
+	ProgressedAt *metav1.Time `json:"progressedAt,omitempty"`
+
 	// NextEligibleTime is when a growth that the provider limits is tried again.
 	//
 	// +optional

@@ -155,6 +155,10 @@ func (in *NodeStorageStatus) DeepCopyInto(out *NodeStorageStatus) {
 		in, out := &in.LastExpansionTime, &out.LastExpansionTime
 		*out = (*in).DeepCopy()
 	}
+	if in.ProgressedAt != nil {
+		in, out := &in.ProgressedAt, &out.ProgressedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.NextEligibleTime != nil {
 		in, out := &in.NextEligibleTime, &out.NextEligibleTime
 		*out = (*in).DeepCopy()

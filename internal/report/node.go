@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,7 +74,7 @@ func reportStorage(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input, o plan.Ou
 	if next.Storage == nil {
 		next.Storage = &v1alpha1.NodeStorageStatus{}
 	}
-	storage := next.Storage
+	storage, before := next.Storage, next.Storage.DeepCopy()
 	storage.Claim = in.Spec.Storage.ClaimName
 	standing := nodeplan.Stand(in)
 	storage.Phase, storage.NextEligibleTime = standing.Phase, nil
@@ -95,7 +96,34 @@ func reportStorage(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input, o plan.Ou
 		storage.Requested = sizeOrNil(claim.Requested)
 		storage.Capacity = sizeOrNil(claim.Capacity)
 	}
+	storage.ProgressedAt = progressedAt(before, storage, in.State.Now)
 	reportUse(storage, in)
+}
+
+// progressedAt is when a volume's growth last came further, by what was told of it
+// before; nil while it does not grow.
+func progressedAt(before, now *v1alpha1.NodeStorageStatus, at time.Time) *metav1.Time {
+	if !growing(now) {
+		return nil
+	}
+	retried := before.Phase == v1alpha1.StorageRetrying || now.Phase == v1alpha1.StorageRetrying
+	still := (before.Phase == now.Phase || retried) && sameSize(before.Requested, now.Requested) && sameSize(before.Capacity, now.Capacity)
+	if before.ProgressedAt != nil && still {
+		return before.ProgressedAt
+	}
+	return new(metav1.NewTime(at).Rfc3339Copy())
+}
+
+// growing says whether a volume has less than its claim asks for, or is to ask for more.
+func growing(storage *v1alpha1.NodeStorageStatus) bool {
+	if storage.Requested == nil || storage.Capacity == nil {
+		return false
+	}
+	return storage.Capacity.Cmp(*storage.Requested) < 0 || storage.Phase == v1alpha1.StorageRequesting
+}
+
+func sameSize(a, b *resource.Quantity) bool {
+	return a == b || a != nil && b != nil && a.Cmp(*b) == 0
 }
 
 // grew says whether a volume of the same claim has more capacity than it had.

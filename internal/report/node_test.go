@@ -340,3 +340,34 @@ func TestAForeignClaimIsWarnedOfOnce(t *testing.T) {
 		t.Errorf("events are %v", events)
 	}
 }
+
+// A growth that comes no further is dated by its last step, whatever is tried meanwhile.
+func TestAGrowthIsDatedByItsLastStep(t *testing.T) {
+	t.Parallel()
+	earlier, now := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
+	size := func(s string) *resource.Quantity { return new(resource.MustParse(s)) }
+	told := func(phase v1alpha1.StoragePhase, requested, capacity string, at *metav1.Time) *v1alpha1.NodeStorageStatus {
+		return &v1alpha1.NodeStorageStatus{Phase: phase, Requested: size(requested), Capacity: size(capacity), ProgressedAt: at}
+	}
+	const resizing, retrying, pending = v1alpha1.StorageControllerResizing, v1alpha1.StorageRetrying, v1alpha1.StorageFileSystemPending
+	for what, row := range map[string]struct {
+		before, now *v1alpha1.NodeStorageStatus
+		want        *metav1.Time
+	}{
+		"nothing grows":                       {told(v1alpha1.StorageSatisfied, "1Gi", "1Gi", nil), told(v1alpha1.StorageSatisfied, "1Gi", "1Gi", nil), nil},
+		"it begins":                           {told(v1alpha1.StorageSatisfied, "1Gi", "1Gi", nil), told(resizing, "2Gi", "1Gi", nil), &now},
+		"it is to begin":                      {told(v1alpha1.StorageSatisfied, "1Gi", "1Gi", nil), told(v1alpha1.StorageRequesting, "1Gi", "1Gi", nil), &now},
+		"it stands still":                     {told(resizing, "2Gi", "1Gi", &earlier), told(resizing, "2Gi", "1Gi", &earlier), &earlier},
+		"an attempt fails":                    {told(resizing, "2Gi", "1Gi", &earlier), told(retrying, "2Gi", "1Gi", &earlier), &earlier},
+		"another attempt is made":             {told(retrying, "2Gi", "1Gi", &earlier), told(resizing, "2048Mi", "1Gi", &earlier), &earlier},
+		"the driver has done its part":        {told(resizing, "2Gi", "1Gi", &earlier), told(pending, "2Gi", "1Gi", &earlier), &now},
+		"another size is asked for":           {told(resizing, "2Gi", "1Gi", &earlier), told(resizing, "3Gi", "1Gi", &earlier), &now},
+		"a part has grown":                    {told(resizing, "3Gi", "1Gi", &earlier), told(resizing, "3Gi", "2Gi", &earlier), &now},
+		"it is over":                          {told(pending, "2Gi", "1Gi", &earlier), told(v1alpha1.StorageSatisfied, "2Gi", "2Gi", &earlier), nil},
+		"it was not told when it came so far": {told(resizing, "2Gi", "1Gi", nil), told(resizing, "2Gi", "1Gi", nil), &now},
+	} {
+		if diff := cmp.Diff(row.want, progressedAt(row.before, row.now, noon)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}

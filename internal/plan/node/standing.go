@@ -4,9 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/plan"
@@ -34,23 +32,13 @@ func evidence(in Input) volume.Evidence {
 		Claim: in.State.Claim, Desired: in.desired(), Class: in.State.Class, Now: in.State.Now,
 		PodRunning: live && pod.Phase == corev1.PodRunning, Failure: in.State.ResizeFailure,
 	}
-	ready := meta.FindStatusCondition(in.State.Status.Conditions, v1alpha1.ConditionStorageReady)
-	if ready != nil && ready.Status == metav1.ConditionFalse && underWay[ready.Reason] {
-		gathered.Since = ready.LastTransitionTime.Time
+	if told := in.State.Status.Storage; told != nil && told.ProgressedAt != nil {
+		gathered.Since = told.ProgressedAt.Time
 	}
 	if failure := gathered.Failure; failure != nil && failure.Last.Before(gathered.Since) {
-		gathered.Failure = nil // it tells of an earlier growth
+		gathered.Failure = nil // it tells of an earlier step
 	}
 	return gathered
-}
-
-// underWay are the reasons that a node gives while its volume grows.
-var underWay = map[string]bool{
-	v1alpha1.ReasonVolumeExpanding:          true,
-	v1alpha1.ReasonExpansionStalled:         true,
-	v1alpha1.ReasonExpansionRetrying:        true,
-	v1alpha1.ReasonExpansionRateLimited:     true,
-	v1alpha1.ReasonOfflineExpansionRequired: true,
 }
 
 // refusedLately repeats the API server's no to a size instead of asking for it

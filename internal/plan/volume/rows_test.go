@@ -256,6 +256,20 @@ var standings = map[string]struct {
 		},
 		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonExpansionStalled, ""},
 	},
+	"the driver is asked again and again, which renews the claim's condition": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus, e.Since = size("2Gi"), resizeControllerInProgress, noon.Add(-11*time.Minute)
+			e.Claim.Conditions = []state.ClaimCondition{condition(resizing, "", 20*time.Second)}
+		},
+		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonExpansionStalled, ""},
+	},
+	"another size is asked for while an old condition still stands": {
+		func(e *Evidence) {
+			e.Claim.Requested, e.Claim.ResizeStatus, e.Since = size("2Gi"), resizeControllerInProgress, noon.Add(-time.Minute)
+			e.Claim.Conditions = []state.ClaimCondition{condition(resizing, "", 11*time.Minute)}
+		},
+		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonVolumeExpanding, ""},
+	},
 	"nothing heard for long": {
 		func(e *Evidence) { e.Claim.Requested, e.Since = size("2Gi"), noon.Add(-11*time.Minute) },
 		verdict{v1alpha1.StorageControllerResizing, plan.Wait, v1alpha1.ReasonExpansionStalled, ""},

@@ -24,8 +24,9 @@ type Evidence struct {
 	Class      state.Fact[state.Class]
 	PodRunning bool
 	Now        time.Time
-	// Since is when the growth was first seen; zero when that is not known.
-	// A claim's own conditions are believed before it.
+	// Since is when the growth last came further; zero when that is not known. The
+	// times of a claim's conditions count without it only: a resizer may renew them
+	// with each attempt.
 	Since time.Time
 	// Failure is the newest event that tells of a failed attempt to grow the
 	// volume; nil when there is none or it could not be read.
@@ -282,9 +283,7 @@ func InfeasibleSize(claim state.Claim) (size resource.Quantity, since time.Time,
 // stalled says whether something has lasted longer than a growth should. What
 // has no known beginning is not stalled.
 func stalled(e Evidence, since time.Time) bool {
-	if since.IsZero() {
-		since = e.Since
-	}
+	since = firstKnown(e.Since, since)
 	return !since.IsZero() && e.Now.Sub(since) > stallPatience
 }
 
