@@ -56,14 +56,7 @@ func (p *play) bareGrowth() float64 {
 		_, err := p.Typed.CoreV1().PersistentVolumeClaims(p.Namespace).Patch(p.Context(), claim.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		p.NoError(err, "patching a bare claim")
 	}
-	return p.until(begin, "bare claims at capacity", func() bool {
-		for _, claim := range p.bareClaims() {
-			if claim.Status.Capacity.Storage().Cmp(want) < 0 {
-				return false
-			}
-		}
-		return true
-	})
+	return p.until(begin, "bare claims at capacity", func() bool { return allHave(p.bareClaims(), want) })
 }
 
 // readyOf counts ready pods that are not among the old ones.
@@ -117,6 +110,9 @@ func (p *play) bareSet(i int) *appsv1.StatefulSet {
 			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(6379)},
 		}},
 		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		}},
 	}
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bare-%d", i), Labels: labels},

@@ -7,37 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/lab/journey/stage"
-	"valkey.io/valkey-operator/lab/ledger"
 )
-
-// calmFor is how long writes are timed in a cluster to which nothing happens,
-// to compare with those while it grows.
-const calmFor = 15 * time.Second
-
-// calm is what a writer sees of a cluster to which nothing happens.
-func (p *play) calm(c *stage.Cluster) ledger.Report {
-	w := c.StartWriter()
-	select {
-	case <-p.Context().Done():
-		p.Fail("the time of the bench is over")
-	case <-time.After(calmFor):
-	}
-	return w.Stop()
-}
-
-// latency compares the time that 99 of 100 writes take at most while volumes
-// grow with that of before, run by run.
-func (p *play) latency() figure {
-	var during, before, ratios []float64
-	for i, r := range p.times.growReports {
-		during, before = append(during, r.P99), append(before, p.times.calmReports[i].P99)
-		ratios = append(ratios, r.P99/p.times.calmReports[i].P99)
-	}
-	return figure{
-		"  99th percentile of a write (bare: before)", fmt.Sprintf("%.2f ms", median(during)), fmt.Sprintf("%.2f ms", median(before)),
-		fmt.Sprintf("%.2f", median(ratios)), "1.2", "",
-	}
-}
 
 // fullDisk fills a primary's disk under load, in a cluster that grows by itself.
 func (p *play) fullDisk() {

@@ -47,6 +47,14 @@ func failing() []Journey {
 			Play:  func(s *stage.Stage) { retrying(s, "NodeExpandVolume") },
 		},
 		{
+			Name:  "infeasible-on-the-worker",
+			Story: "A file system that can never be grown on its worker: no other volume waits, it is told with what to do, and doing it ends the growth",
+			Needs: Lab,
+			Tier:  Long,
+			Limit: 8 * time.Minute,
+			Play:  infeasibleOnTheWorker,
+		},
+		{
 			Name:  "stalled",
 			Story: "A pool without room, of which only events tell: the growth counts as stalled and quotes them, a smaller size waits for the driver, and room ends it",
 			Needs: Lab,
@@ -146,6 +154,33 @@ func retrying(s *stage.Stage, call string) {
 	awaitGrown(c, "128Mi")
 	follower.AlwaysReady(follower.Stop())
 	expectUntouched(c, before)
+	expectAskedOnce(c, claims, "64Mi 128Mi")
+}
+
+func infeasibleOnTheWorker(s *stage.Stage) {
+	c := s.Create(persistent(1, 1))
+	c.AwaitReady()
+	before, claims, follower := c.Snapshot(), c.RecordClaims(), c.Follow()
+	replica := before.Replica(0)
+	claim := c.Claim(replica).Name
+	s.TurnKnobs(fmt.Sprintf(`{"faults":{"NodeExpandVolume":{"match":%q,"code":"OutOfRange","message":"the file system is of an old kind"}}}`, s.Namespace+"/"+claim))
+	c.Resize("128Mi")
+	told := c.AwaitCondition("StorageReady", metav1.ConditionFalse, "ExpansionInfeasible", readyLimit)
+	s.Expect(strings.Contains(told.Message, claim) && strings.Contains(told.Message, "delete the pod"),
+		"the message does not name the claim and say what to do: %s", told.Message)
+	s.Await("the other volume to have grown", readyLimit, func() (bool, string) {
+		other := c.Claim(before.Primary(0))
+		has := other.Status.Capacity.Storage()
+		return has.Cmp(resource.MustParse("128Mi")) >= 0, has.String()
+	})
+	expectStillReady(c)
+	follower.AlwaysReady(follower.Stop())
+	expectUntouched(c, before)
+	s.TurnKnobs(`{}`)
+	s.Say("doing what the message says: deleting pod %s", before[replica].Pod)
+	c.DeletePods(before[replica].Pod)
+	awaitGrown(c, "128Mi")
+	c.AwaitReady()
 	expectAskedOnce(c, claims, "64Mi 128Mi")
 }
 

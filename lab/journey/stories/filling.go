@@ -33,7 +33,14 @@ func filling() []Journey {
 			Name:  "full-disks-by-hand",
 			Story: "Every disk is full and a pod has to start on one: a larger size heals all of it, and nobody touches a pod",
 			Needs: Lab,
-			Play:  fullDisksByHand,
+			Play:  func(s *stage.Stage) { fullDisksByHand(s, s.Images.Valkey) },
+		},
+		{
+			Name:  "full-disks-by-hand-oldest",
+			Story: "The same on the oldest server",
+			Needs: Lab,
+			Tier:  Long,
+			Play:  func(s *stage.Stage) { fullDisksByHand(s, s.Images.ValkeyOld) },
 		},
 		{
 			Name:  "replica-disk-full",
@@ -110,8 +117,10 @@ func awaitLarger(c *stage.Cluster, size string) {
 	c.AwaitCondition("StorageReady", metav1.ConditionTrue, "VolumeExpanded", readyLimit)
 }
 
-func fullDisksByHand(s *stage.Stage) {
-	c := s.Create(persistent(3, 1))
+func fullDisksByHand(s *stage.Stage, image string) {
+	spec := persistent(3, 1)
+	spec.Image = image
+	c := s.Create(spec)
 	c.AwaitReady()
 	c.Load(10_000, nil)
 	before, writer := c.Snapshot(), c.StartWriter("--size", "256")
