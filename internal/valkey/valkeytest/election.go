@@ -41,7 +41,7 @@ func (n *Node) failOver() {
 	if now < n.electionAt {
 		return
 	}
-	n.electionAt = now + 2*n.cluster.options.NodeTimeout
+	n.electionAt = now + 2*n.timeout
 	n.stand(primary, false)
 }
 
@@ -49,7 +49,7 @@ func (n *Node) failOver() {
 // primary's.
 func (n *Node) tooOld() bool {
 	return n.link.syncedAt == 0 ||
-		n.cluster.now-n.link.syncedAt > (validityFactor+1)*n.cluster.options.NodeTimeout
+		n.cluster.now-n.link.syncedAt > (validityFactor+1)*n.timeout
 }
 
 // rank is the number of siblings with newer data.

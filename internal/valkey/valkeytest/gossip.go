@@ -9,7 +9,7 @@ import (
 const minHandshake = time.Second
 
 func (n *Node) handshakeTimeout() time.Duration {
-	return max(n.cluster.options.NodeTimeout, minHandshake)
+	return max(n.timeout, minHandshake)
 }
 
 // gossip pings everyone in the table and drops greetings that led nowhere.

@@ -34,6 +34,9 @@ type Start struct {
 	Address string // host:port; empty: as before
 	Data    Data
 	Loading time.Duration // virtual time it takes to read the dataset
+	// Settings are what its file says; nil: what it said at the last start. One
+	// that the server does not take ends it at once.
+	Settings map[string]string
 }
 
 // Node is one server: its process, which comes and goes, and its volume.
@@ -56,6 +59,10 @@ type Node struct {
 	shownHost   string
 	forgetUntil map[valkey.NodeID]time.Duration
 	config      map[string]string
+	timeout     time.Duration
+
+	// What the settings' file says.
+	written map[string]string
 
 	// What nodes.conf and the dataset keep.
 	self          *peer
@@ -184,7 +191,12 @@ func (n *Node) boot(start Start) {
 	n.replID, n.replID2 = string(n.cluster.randomID()), ""
 	n.link = replicaLink{}
 	n.manual, n.electionAt = manualFailover{}, 0
-	n.config, n.self.noFailover = map[string]string{}, false
+	if start.Settings != nil {
+		n.written = start.Settings
+	}
+	if !n.configure(n.written) {
+		n.running = false
+	}
 	n.forgetUntil = map[valkey.NodeID]time.Duration{}
 	for _, p := range n.others() {
 		if p.handshake {
