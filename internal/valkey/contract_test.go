@@ -240,7 +240,7 @@ func (r rig) keysOf(servers ...int) int64 {
 
 func holdContract(t *testing.T, open func(*testing.T) bench) {
 	t.Helper()
-	for _, scenarios := range []map[string]func(rig){forming, surviving} {
+	for _, scenarios := range []map[string]func(rig){forming, surviving, adjusting} {
 		for name, scenario := range scenarios {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

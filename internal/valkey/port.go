@@ -42,11 +42,19 @@ type Filer interface {
 	RewriteLog(ctx context.Context) error
 }
 
+// Adjuster changes a running server's settings, not its file.
+type Adjuster interface {
+	// ConfigSetAll gives the server settings, each as one argument (SettingArgument):
+	// all of them or, with an error, none.
+	ConfigSetAll(ctx context.Context, settings map[string]string) error
+}
+
 // Server is one connected server: to look at and to command.
 type Server interface {
 	Reader
 	Commander
 	Filer
+	Adjuster
 }
 
 // Dialer connects to one server and proves who we are. The context bounds the
