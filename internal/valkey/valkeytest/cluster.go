@@ -57,7 +57,7 @@ type Cluster struct {
 	random   *rand.Rand
 	now      time.Duration
 	nodes    []*Node
-	acked    map[string]string
+	ledger   ledger
 }
 
 // New returns a cluster without servers.
@@ -72,7 +72,7 @@ func New(options Options) *Cluster {
 		options:  options,
 		settings: settings(options),
 		random:   rand.New(rand.NewPCG(options.Seed, 1)), //nolint:gosec // runs must be repeatable, nothing is secret
-		acked:    map[string]string{},
+		ledger:   newLedger(),
 	}
 }
 

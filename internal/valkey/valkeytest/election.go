@@ -48,8 +48,8 @@ func (n *Node) failOver() {
 // tooOld tells whether the data is too old for a candidate, or never was the
 // primary's.
 func (n *Node) tooOld() bool {
-	return n.link.syncedAt == 0 ||
-		n.cluster.now-n.link.syncedAt > (validityFactor+1)*n.timeout
+	return n.link.heardAt == 0 ||
+		n.cluster.now-n.link.heardAt > (validityFactor+1)*n.timeout
 }
 
 // rank is the number of siblings with newer data.
@@ -132,7 +132,8 @@ func (n *Node) promote(epoch uint64) {
 	replaced := n.find(n.self.primaryID)
 	n.self.primaryID, n.self.epoch = "", epoch
 	n.self.slots, replaced.slots = replaced.slots, nil
-	n.replID2, n.replID = n.replID, string(n.cluster.randomID())
+	n.replID2, n.branchedAt, n.replID = n.replID, n.offset, string(n.cluster.randomID())
+	n.cluster.ledger.promoted(n)
 	n.link, n.electionAt = replicaLink{}, 0
 	for _, p := range n.others() {
 		if target := n.reach(p); target != nil {

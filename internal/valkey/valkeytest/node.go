@@ -53,6 +53,8 @@ type Node struct {
 	loadedAt    time.Duration
 	replID      string
 	replID2     string
+	branchedAt  int64 // where the history replID2 ended
+	syncTime    time.Duration
 	link        replicaLink
 	manual      manualFailover
 	electionAt  time.Duration
@@ -71,7 +73,7 @@ type Node struct {
 	currentEpoch  uint64
 	lastVoteEpoch uint64
 	data          map[string]string
-	offset        int64
+	offset        int64 // counts what was written since the start of the history
 }
 
 // peer is a line of a server's table.
@@ -135,6 +137,19 @@ func (n *Node) Kill() {
 	n.running = false
 }
 
+// Stop ends the process as SIGTERM does: a primary first waits until the replicas
+// that are linked to it, and can, have all that it has.
+func (n *Node) Stop() {
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	for _, replica := range n.cluster.nodes {
+		if !replica.isPrimary() && replica.onBus() && replica.link.up && !replica.lagging && replica.source() == n {
+			replica.copyFrom(n)
+		}
+	}
+	n.running = false
+}
+
 // Start runs the process again. It panics when it runs already or when the
 // address is taken.
 func (n *Node) Start(start Start) {
@@ -143,14 +158,15 @@ func (n *Node) Start(start Start) {
 	if n.running {
 		panic("valkeytest: the server runs already")
 	}
+	had := n.data
 	switch start.Data {
 	case Blank:
 		n.blank()
 	case Emptied:
 		n.data = map[string]string{}
-		n.offset = 0
 	case Kept:
 	}
+	n.cluster.ledger.parted(n, had, ByStart)
 	n.boot(start)
 }
 
@@ -169,11 +185,18 @@ func (n *Node) Lag(lagging bool) {
 	n.lagging = lagging
 }
 
+// SlowSync makes full syncs from this server take their time, until its process ends.
+func (n *Node) SlowSync(duration time.Duration) {
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	n.syncTime = duration
+}
+
 func (n *Node) blank() {
 	n.self = &peer{id: n.cluster.randomID()}
 	n.peers, n.lines = map[valkey.NodeID]*peer{}, nil
 	n.currentEpoch, n.lastVoteEpoch = 0, 0
-	n.data, n.offset = map[string]string{}, 0
+	n.data = map[string]string{}
 	n.shownHost = ""
 }
 
@@ -188,7 +211,9 @@ func (n *Node) boot(start Start) {
 	n.running, n.silent, n.lagging = true, false, false
 	n.runID = string(n.cluster.randomID())
 	n.startedAt, n.loadedAt = now, now+start.Loading
-	n.replID, n.replID2 = string(n.cluster.randomID()), ""
+	// An append-only file keeps no history: every start begins a new one.
+	n.replID, n.replID2, n.branchedAt, n.offset = string(n.cluster.randomID()), "", 0, 0
+	n.syncTime = 0
 	n.link = replicaLink{}
 	n.manual, n.electionAt = manualFailover{}, 0
 	if start.Settings != nil {

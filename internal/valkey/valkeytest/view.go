@@ -92,11 +92,11 @@ func (n *Node) primaryLink() *valkey.PrimaryLink {
 	link := &valkey.PrimaryLink{Up: n.link.up, SyncInProgress: n.link.syncing, LastIOSeconds: -1}
 	switch {
 	case n.link.up:
-		link.LastIOSeconds = 0
-	case n.link.syncedAt == 0:
+		link.LastIOSeconds = int64((n.cluster.now - n.link.heardAt) / time.Second)
+	case n.link.downAt == 0:
 		link.DownSeconds = -1
 	default:
-		link.DownSeconds = int64((n.cluster.now - n.link.syncedAt) / time.Second)
+		link.DownSeconds = int64((n.cluster.now - n.link.downAt) / time.Second)
 	}
 	if primary := n.find(n.self.primaryID); primary != nil && primary.address.IsValid() {
 		link.Host, link.Port = primary.address.Addr().String(), int(primary.address.Port())
