@@ -48,6 +48,10 @@ func (m *memory) place(server int) (host string, port int) {
 
 func (m *memory) kill(_ *testing.T, server int) { m.nodes[server].Kill() }
 
+func (m *memory) stop(_ *testing.T, server int) { m.nodes[server].Stop() }
+
+func (m *memory) slowSync(_ *testing.T, server int) { m.nodes[server].SlowSync(10 * time.Second) }
+
 func (m *memory) silence(_ *testing.T, server int) { m.nodes[server].Silence(true) }
 
 func (m *memory) wake(_ *testing.T, server int) { m.nodes[server].Silence(false) }

@@ -181,6 +181,26 @@ func (m *metal) place(server int) (host string, port int) {
 
 func (m *metal) kill(_ *testing.T, server int) { m.processes[server].kill() }
 
+func (m *metal) stop(t *testing.T, server int) {
+	t.Helper()
+	m.signal(t, server, syscall.SIGTERM)
+	// A server that is told to end, ends with 0; the deadline is the tests' own.
+	if err := m.processes[server].command.Wait(); err != nil {
+		t.Errorf("the end of server %d: %v", server, err)
+	}
+	m.processes[server].command = nil
+}
+
+func (m *metal) slowSync(t *testing.T, server int) {
+	t.Helper()
+	conn := m.dial(t, server)
+	defer conn.Close()
+	// A quarter of a second for each of the thirty keys.
+	if err := conn.ConfigSet(t.Context(), "rdb-key-save-delay", "250000"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (m *metal) silence(t *testing.T, server int) {
 	t.Helper()
 	m.signal(t, server, syscall.SIGSTOP)

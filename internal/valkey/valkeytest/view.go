@@ -108,15 +108,16 @@ func (n *Node) replicaLinks() []valkey.ReplicaLink {
 	var links []valkey.ReplicaLink
 	for _, replica := range n.cluster.nodes {
 		connected := replica.link.up || replica.link.syncing
-		if !connected || !replica.onBus() || replica.isPrimary() || replica.source() != n {
+		if !connected || !replica.running || replica.link.process != n.runID {
 			continue
 		}
 		link := valkey.ReplicaLink{
 			Host: replica.address.Addr().String(), Port: int(replica.address.Port()),
 			State: "online", Offset: replica.offset,
+			LagSeconds: int64((n.cluster.now - replica.link.heardAt) / time.Second),
 		}
 		if replica.link.syncing {
-			link.State = "wait_bgsave"
+			link.State, link.LagSeconds = "wait_bgsave", 0
 		}
 		links = append(links, link)
 	}
