@@ -180,6 +180,7 @@ var replacing = map[string]func(rig){
 		}
 		r.kill(r.T, 0)
 		r.start(r.T, 3, same)
+		r.untilLinked(3, 1, 2)
 		if err := r.failover(3, valkey.Force); err != nil {
 			r.Fatal(err)
 		}
@@ -223,6 +224,19 @@ func (r rig) untilFailed(server, dead int) {
 		primary, _ := view.Table.ByID(mine.PrimaryID)
 		return primary.Flags.Failed
 	})
+}
+
+// untilLinked waits until a server has links to others, without which an election
+// that it is told to hold comes to nothing.
+func (r rig) untilLinked(server int, others ...int) {
+	r.Helper()
+	for _, other := range others {
+		id := r.id(other)
+		r.until(r.T, fmt.Sprintf("server %d has a link to server %d", server, other), func() bool {
+			entry, _ := r.view(server).Table.ByID(id)
+			return entry.LinkConnected
+		})
+	}
 }
 
 // says wants a failover refused in these words.

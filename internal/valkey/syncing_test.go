@@ -28,11 +28,13 @@ var syncing = map[string]func(rig){
 			return len(replicas) == 1 && replicas[0].State == "online" && replicas[0].LagSeconds >= 2
 		})
 	},
-	"a replica in its first sync is not online, says so and cannot take over gracefully": func(r rig) {
+	"a replica in its first sync is not online, says so, and is asked in vain to take over": func(r rig) {
 		r.formed(1, 0)
 		r.writeSome(0)
 		r.syncsSlowly(1)
-		r.says(1, valkey.Graceful, "Master is down or failed, please use CLUSTER FAILOVER FORCE")
+		if err := r.failover(1, valkey.Graceful); err != nil {
+			r.Fatal(err)
+		}
 		for _, link := range r.view(0).Info.Replication.Replicas {
 			if link.State == "online" {
 				r.Errorf("its primary says %+v", link)

@@ -58,6 +58,8 @@ type Cluster struct {
 	now      time.Duration
 	nodes    []*Node
 	ledger   ledger
+	// electedAt is when a replica was elected last.
+	electedAt time.Duration
 }
 
 // New returns a cluster without servers.
@@ -113,7 +115,7 @@ func (c *Cluster) Step() {
 func (c *Cluster) step() {
 	c.now += StepTime
 	for _, phase := range []func(*Node){
-		(*Node).gossip, (*Node).detectFailures, (*Node).replicate, (*Node).failOver,
+		(*Node).force, (*Node).gossip, (*Node).detectFailures, (*Node).replicate, (*Node).failOver,
 	} {
 		for _, i := range c.random.Perm(len(c.nodes)) {
 			if c.nodes[i].onBus() {

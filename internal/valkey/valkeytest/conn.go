@@ -197,7 +197,7 @@ func (c *Conn) Failover(ctx context.Context, mode valkey.FailoverMode) error {
 			return valkey.NewReplyError("ERR You should send CLUSTER FAILOVER to a replica")
 		case primary == nil:
 			return valkey.NewReplyError("ERR I'm a replica but my master is unknown to me")
-		case mode == valkey.Graceful && (primary.failed || !n.link.up):
+		case mode == valkey.Graceful && (primary.failed || !n.linksTo(primary)):
 			return valkey.NewReplyError("ERR Master is down or failed, please use CLUSTER FAILOVER FORCE")
 		case mode == valkey.Takeover:
 			n.bumpEpoch()
