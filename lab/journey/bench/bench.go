@@ -57,6 +57,8 @@ type times struct {
 	lostReports, growReports       []ledger.Report
 	calmReports, fullReports       []ledger.Report // before growing; of a full disk
 	fullRestarts                   int
+	roll                           []float64
+	rollReports, drainReports      []ledger.Report
 }
 
 // Run measures and prints the table.
@@ -73,6 +75,8 @@ func (b Bench) Run(ctx context.Context, w *stage.World) error {
 			p.ours(i == b.Runs-1)
 			s.Say("run %d of %d: a full disk", i+1, b.Runs)
 			p.fullDisk()
+			s.Say("run %d of %d: a roll and drains", i+1, b.Runs)
+			p.rollAndDrain()
 		}
 		p.report()
 		if b.Large {
@@ -203,6 +207,7 @@ func (p *play) report() {
 		p.latency(),
 	}
 	rows = append(rows, p.fullRows()...)
+	rows = append(rows, p.rollRows()...)
 	for _, c := range p.costs {
 		rows = append(rows, c.rows()...)
 	}

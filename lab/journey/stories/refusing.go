@@ -185,6 +185,7 @@ func quota(storage string) string {
 var notYetEdits = map[string]string{
 	`{"spec":{"shards":2}}`:                                                 "shards",
 	`{"spec":{"replicas":2}}`:                                               "replicas",
+	`{"spec":{"config":{"appendonly":"no"}}}`:                               "config",
 	`{"spec":{"workloadType":"Deployment"}}`:                                "workloadType",
 	`{"spec":{"storage":{"enabled":false}}}`:                                "enabled",
 	`{"spec":{"storage":null}}`:                                             "storage",
