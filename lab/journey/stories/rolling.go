@@ -3,6 +3,7 @@ package stories
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func rolling() []Journey {
 			Play:  rollImage,
 		},
 		{
-			Name:  "roll-8-to-9",
+			Name:  "roll-to-newest",
 			Story: "The oldest server is rolled to the newest without a lost write or an error; the way back is refused with a reason and touches nothing",
 			Limit: 8 * time.Minute,
 			Play:  rollToNewest,
@@ -103,8 +104,8 @@ func rollEphemeral(s *stage.Stage) {
 	c.Verify(50_000, nil)
 }
 
-// allowLoss is the annotation by which a user allows that a restart loses data.
-const allowLoss = "valkey.io/allow-data-loss-on-restart"
+// allowsLoss finds the command by which a user allows that a restart loses keys.
+var allowsLoss = regexp.MustCompile(`kubectl annotate valkeycluster [^,;]*`)
 
 func rollSingle(s *stage.Stage) {
 	lone, careless := s.Create(persistent(1, 0)), s.Create(stage.Spec{Name: "sessions", Shards: 1})
@@ -120,16 +121,21 @@ func rollSingle(s *stage.Stage) {
 	writer.NothingLost(writer.Stop())
 	expectSameIDs(lone, before)
 	lone.Verify(10_000, nil)
-	careless.AwaitTold("DataLossOnRestart", readyLimit, allowLoss)
-	s.Hold("the member without a volume is left alone", quietFor, func() (bool, string) {
-		return samePods(careless, beforeCareless), "its pod was replaced"
-	})
-	careless.Verify(1_000, nil)
-	s.Say("allowing the loss")
-	s.Kubectl("annotate", "valkeycluster", careless.Spec.Name, allowLoss+"=true")
-	awaitAllReplaced(careless, beforeCareless)
-	careless.AwaitReady()
-	careless.AwaitUntold("DataLossOnRestart", readyLimit)
+	allowLossAsTold(careless, beforeCareless)
+}
+
+// allowLossAsTold runs the command that the cluster's message has.
+func allowLossAsTold(c *stage.Cluster, before stage.Members) {
+	told := c.AwaitTold("DataLossOnRestart", readyLimit)
+	c.Hold("the member without a volume is left alone", quietFor, func() (bool, string) { return samePods(c, before), "its pod was replaced" })
+	c.Verify(1_000, nil)
+	command := allowsLoss.FindString(told.Message)
+	c.Expect(command != "", "the message has no command that allows the loss")
+	c.Say("allowing the loss: %s", command)
+	c.Shell(command)
+	awaitAllReplaced(c, before)
+	c.AwaitUntold("DataLossOnRestart", readyLimit)
+	c.AwaitReady()
 }
 
 func rollOperatorKilled(s *stage.Stage) {
