@@ -61,6 +61,7 @@ const (
 	emptied         // without its dataset
 	blank           // without anything
 	slowly          // loading for some time
+	barred          // with a password that no primary accepts
 )
 
 // rig is a bench and what scenarios have in common.

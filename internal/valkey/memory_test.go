@@ -66,6 +66,8 @@ func (m *memory) start(_ *testing.T, server int, how restart) {
 		start.Data = valkeytest.Emptied
 	case blank:
 		start.Data = valkeytest.Blank
+	case barred:
+		start.Barred = true
 	case slowly:
 		start.Loading = time.Minute
 	}

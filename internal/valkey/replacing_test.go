@@ -191,6 +191,29 @@ var replacing = map[string]func(rig){
 			r.Errorf("the old primary has %d keys and the new one %d, which had %d", now, r.keysOf(3), old)
 		}
 	},
+	"a graceful failover undoes writes of a primary that lives, when neither side replicated since its start": func(r rig) {
+		r.formed(3, 1)
+		r.stop(r.T, 3)
+		keys := r.writeSome(0, 1, 2)
+		r.stop(r.T, 0)
+		r.start(r.T, 0, same)
+		r.start(r.T, 3, barred)
+		r.untilServing(3)
+		r.until(r.T, "the replica knows", func() bool { return r.view(3).Cluster.StateOK })
+		r.untilLinked(3, 0, 1, 2)
+		link := r.view(3).Info.Replication
+		if link.Primary.Up || link.Offset != 0 || r.view(0).Info.Replication.Offset != 0 {
+			r.Fatalf("this proves nothing: %+v", link)
+		}
+		if err := r.failover(3, valkey.Graceful); err != nil {
+			r.Fatal(err)
+		}
+		r.untilPromoted(3)
+		r.untilDemoted(3)
+		if now := r.keysOf(3, 1, 2); now == keys || r.keysOf(3) != 0 {
+			r.Errorf("all %d keys of %d are there", now, keys)
+		}
+	},
 	"after everything stopped and started in any order everyone is who he was": func(r rig) {
 		r.formed(3, 1)
 		keys := r.writeSome(0, 1, 2)
@@ -226,15 +249,17 @@ func (r rig) untilFailed(server, dead int) {
 	})
 }
 
-// untilLinked waits until a server has links to others, without which an election
-// that it is told to hold comes to nothing.
+// untilLinked waits until a server has links to others and they to it, without which
+// an election that it is told to hold comes to nothing.
 func (r rig) untilLinked(server int, others ...int) {
 	r.Helper()
+	mine := r.id(server)
 	for _, other := range others {
 		id := r.id(other)
-		r.until(r.T, fmt.Sprintf("server %d has a link to server %d", server, other), func() bool {
-			entry, _ := r.view(server).Table.ByID(id)
-			return entry.LinkConnected
+		r.until(r.T, fmt.Sprintf("servers %d and %d have links to each other", server, other), func() bool {
+			there, _ := r.view(server).Table.ByID(id)
+			back, _ := r.view(other).Table.ByID(mine)
+			return there.LinkConnected && back.LinkConnected
 		})
 	}
 }

@@ -221,6 +221,7 @@ func (m *metal) signal(t *testing.T, server int, signal syscall.Signal) {
 func (m *metal) start(t *testing.T, server int, how restart) {
 	t.Helper()
 	p := m.processes[server]
+	var extra []string
 	switch how {
 	case same:
 	case moved:
@@ -230,19 +231,21 @@ func (m *metal) start(t *testing.T, server int, how restart) {
 	case blank:
 		p.remove(t, "appendonlydir")
 		p.remove(t, "nodes.conf")
+	case barred:
+		extra = []string{"--primaryuser", "nobody", "--primaryauth", "wrong"}
 	case slowly:
 		m.rewrite(t, server)
 		// One second per key, answering after every kilobyte: a key has more.
 		m.run(t, p, "--key-load-delay", "1000000", "--loading-process-events-interval-bytes", "1024")
 		return
 	}
-	m.runLoaded(t, server)
+	m.runLoaded(t, server, extra...)
 }
 
 // runLoaded starts the process and waits until it has read its dataset.
-func (m *metal) runLoaded(t *testing.T, server int) {
+func (m *metal) runLoaded(t *testing.T, server int, extra ...string) {
 	t.Helper()
-	m.run(t, m.processes[server])
+	m.run(t, m.processes[server], extra...)
 	conn := m.dial(t, server)
 	defer conn.Close()
 	m.until(t, "the dataset is loaded", func() bool { return conn.Ping(t.Context()) == nil })

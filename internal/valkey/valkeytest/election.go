@@ -76,8 +76,8 @@ func (n *Node) rank() int {
 	return rank
 }
 
-// handOver stands, once, as soon as the server has all that its primary has, which
-// waits for that.
+// handOver stands, once, as soon as the server's offset is that of its primary, which
+// waits for that. Nobody asks whether the offsets are of one history.
 func (n *Node) handOver() {
 	primary := n.find(n.self.primaryID)
 	if n.isPrimary() || primary == nil || n.cluster.now > n.manual.until {
@@ -85,10 +85,15 @@ func (n *Node) handOver() {
 		return
 	}
 	source := n.source()
-	if source == nil || !n.link.up || n.link.process != source.runID || n.lagging {
+	if source == nil {
 		return
 	}
-	n.copyFrom(source)
+	if n.link.up && n.link.process == source.runID && !n.lagging {
+		n.copyFrom(source)
+	}
+	if n.offset != source.offset {
+		return
+	}
 	n.manual = manualFailover{}
 	n.stand(primary, true)
 }
@@ -133,7 +138,7 @@ func (n *Node) grants(candidate *Node, primary *peer, wished bool) bool {
 		return false
 	}
 	n.lastVoteEpoch = epoch
-	return true
+	return known.connected // else the vote is given and does not arrive
 }
 
 // promote makes the replica the primary of its shard and tells everyone.

@@ -34,6 +34,7 @@ type Start struct {
 	Address string // host:port; empty: as before
 	Data    Data
 	Loading time.Duration // virtual time it takes to read the dataset
+	Barred  bool          // no primary accepts it as a replica, as with a wrong password
 	// Settings are what its file says; nil: what it said at the last start. One
 	// that the server does not take ends it at once.
 	Settings map[string]string
@@ -47,6 +48,7 @@ type Node struct {
 	running     bool
 	silent      bool
 	lagging     bool
+	barred      bool
 	address     netip.AddrPort
 	runID       string
 	startedAt   time.Duration
@@ -208,7 +210,7 @@ func (n *Node) boot(start Start) {
 		panic(fmt.Sprintf("valkeytest: %s is in use", n.address))
 	}
 	now := n.cluster.now
-	n.running, n.silent, n.lagging = true, false, false
+	n.running, n.silent, n.lagging, n.barred = true, false, false, start.Barred
 	n.runID = string(n.cluster.randomID())
 	n.startedAt, n.loadedAt = now, now+start.Loading
 	// An append-only file keeps no history: every start begins a new one.

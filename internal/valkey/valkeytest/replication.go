@@ -37,8 +37,8 @@ func (n *Node) replicate() {
 		return
 	}
 	primary := n.source()
-	if primary == nil {
-		if !n.holdsOn() {
+	if primary == nil || n.barred {
+		if n.barred || !n.holdsOn() {
 			n.drop()
 		}
 		return
@@ -53,6 +53,7 @@ func (n *Node) replicate() {
 		n.link.up, n.link.syncing = true, false
 	case !n.link.syncing:
 		n.link.syncing = true
+		primary.offset = max(primary.offset, 1) // a history that somebody follows begins with 1
 		n.link.syncEnds = n.cluster.now + max(StepTime, primary.syncTime)
 		return
 	case n.cluster.now < n.link.syncEnds:
