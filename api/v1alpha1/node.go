@@ -136,6 +136,13 @@ type NodeTemplate struct {
 	// AgentImage is the image that the agent is copied from.
 	AgentImage string `json:"agentImage"`
 
+	// ConfigRevision names the file of settings that the server is started on.
+	// Unset means the one of a cluster without settings that only a start takes.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ConfigRevision string `json:"configRevision,omitempty"`
+
 	// ImagePullPolicy of the server's image.
 	//
 	// +optional

@@ -65,6 +65,12 @@ const (
 	ReasonChangeNotSupported = "ChangeNotSupported"
 	// ReasonPasswordSecretMissing: a user's Secret or key does not exist.
 	ReasonPasswordSecretMissing = "PasswordSecretMissing"
+	// ReasonConfigApplying: running servers are being given changed settings.
+	ReasonConfigApplying = "ConfigApplying"
+	// ReasonConfigRefused: a server refuses a setting; the message quotes it.
+	ReasonConfigRefused = "ConfigRefused"
+	// ReasonDowngradeRefused: the image's server could not read the data of those that run.
+	ReasonDowngradeRefused = "DowngradeRefused"
 	// ReasonUserRefused: the servers refuse a user's permissions.
 	ReasonUserRefused = "UserRefused"
 	// ReasonDefaultUserOpen: the user "default" may do everything without a password.

@@ -22,6 +22,8 @@ type Cluster struct {
 	Spec v1alpha1.ValkeyClusterSpec
 	// AgentImage is the image that new members copy their agent from.
 	AgentImage string
+	// ConfigRevision names the file of settings that members are started on.
+	ConfigRevision string
 }
 
 func (c Cluster) owner() *metav1ac.OwnerReferenceApplyConfiguration {

@@ -57,8 +57,8 @@ func TestClusterObjects(t *testing.T) {
 	plain, rich := plainCluster(), richCluster()
 	nodeSpec := build.NodeSpec(rich, 2, 1)
 	for file, object := range map[string]any{
-		"configmap.yaml":        build.ConfigMap(plain),
-		"configmap_rich.yaml":   build.ConfigMap(rich),
+		"configmap.yaml":        build.ConfigMap(plain, filesOf(plain)),
+		"configmap_rich.yaml":   build.ConfigMap(rich, filesOf(rich)),
 		"aclsecret.yaml":        aclOf(build.ACLSecret(plain, systemDigests, nil).Data[name.KeyACL]),
 		"aclsecret_rich.yaml":   aclOf(build.ACLSecret(rich, systemDigests, richUsers()).Data[name.KeyACL]),
 		"service.yaml":          build.Service(plain),
@@ -75,6 +75,13 @@ func TestClusterObjects(t *testing.T) {
 			golden(t, file, object)
 		})
 	}
+}
+
+// filesOf is the file of settings that all members of a new cluster are started on.
+func filesOf(cluster build.Cluster) map[string]string {
+	settings := build.Settings(cluster.Spec)
+	file := name.ConfigFile(build.ConfigRevision(settings, 0))
+	return map[string]string{file: build.ConfigFile(cluster.Spec, settings)}
 }
 
 // aclOf shows an ACL file as text, not in base64.

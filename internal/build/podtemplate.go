@@ -123,7 +123,7 @@ func serverCommand(member Member) []string {
 		"--node", strconv.Itoa(int(member.Spec.Node)),
 		"--peers", name.HeadlessService(member.Spec.ClusterName),
 		"--data", name.PathData,
-		"--config", name.PathConfig + "/" + name.KeyConfig,
+		"--config", name.PathConfig + "/" + name.ConfigFile(member.Spec.Template.ConfigRevision),
 		"--members", name.PathConfig + "/" + name.KeyMembers,
 		"--acl", name.PathACL + "/" + name.KeyACL,
 		"--passwords", name.PathSystem,

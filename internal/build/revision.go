@@ -24,6 +24,7 @@ type asked struct {
 	Scheduling        *v1alpha1.Scheduling          `json:"scheduling,omitempty"`
 	Storage           bool                          `json:"storage,omitempty"`
 	ClaimName         string                        `json:"claimName,omitempty"`
+	ConfigRevision    string                        `json:"configRevision,omitempty"`
 }
 
 // revisionLength in characters: 48 bits, to tell a handful of templates apart.
@@ -42,6 +43,7 @@ func TemplateRevision(spec v1alpha1.ValkeyNodeSpec) string {
 		ImagePullSecrets:  template.ImagePullSecrets,
 		VolumePermissions: template.VolumePermissions,
 		Storage:           spec.Storage.Enabled,
+		ConfigRevision:    template.ConfigRevision,
 	}
 	if spec.Storage.Enabled {
 		wishes.ClaimName = spec.Storage.ClaimName

@@ -59,6 +59,7 @@ type ClusterReconciler struct {
 	passes    passLog
 	failOvers failOvers
 	births    births
+	settings  settings
 	refusals  refusals
 }
 
@@ -90,6 +91,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	key := client.ObjectKeyFromObject(object)
 	snapshot.FailOvers, snapshot.Refusal = r.failOvers.of(key), r.refusals.of(snapshot.UID)
 	snapshot.Unowned = r.births.unowned(snapshot.UID)
+	r.settings.tell(key, &snapshot)
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
 	same := r.passes.write(ctx, key, made, snapshot.Now)
@@ -97,6 +99,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
 	r.refusals.keepCluster(snapshot, outcome)
+	r.settings.keep(key, snapshot, made, outcome)
 	r.births.keep(snapshot, int(object.Spec.Shards), made, outcome)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
 		return unreported(err)
@@ -133,6 +136,7 @@ func (r *ClusterReconciler) forget(key client.ObjectKey) {
 	r.passes.forget(key)
 	r.failOvers.forget(key)
 	r.births.forget(key)
+	r.settings.forget(key)
 	forgetCluster(key)
 }
 

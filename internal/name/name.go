@@ -98,9 +98,9 @@ const (
 	PathRun    = "/run/valkey"
 )
 
-// Keys in ConfigMaps and Secrets, which are file names below the paths above.
+// Keys in ConfigMaps and Secrets, which are file names below the paths above;
+// ConfigFile names the others.
 const (
-	KeyConfig  = "valkey.conf"
 	KeyMembers = "members.json"
 	KeyACL     = "users.acl"
 )

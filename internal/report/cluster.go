@@ -228,8 +228,11 @@ func memberTrouble(in cluster.Input, p plan.Plan) (finding, bool) {
 // refusal is the API server's refusal of an object, if there was one.
 func refusal(o plan.Outcome) (finding, bool) {
 	for _, result := range o {
-		if _, trial := result.At.(plan.TryExpandClaim); trial {
+		switch result.At.(type) {
+		case plan.TryExpandClaim:
 			continue // it is told of the volumes
+		case plan.SetConfig:
+			continue // it is a server's
 		}
 		if _, refused := errors.AsType[*plan.Refusal](result.Err); refused {
 			return finding{v1alpha1.ReasonObjectRefused, "the API server refused to " + result.Err.Error()}, true
@@ -247,6 +250,9 @@ func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady boo
 	}
 	if refused, found := refusal(o); found {
 		return true, refused
+	}
+	if refused, found := cluster.SettingRefusalIn(o); found {
+		return true, finding{v1alpha1.ReasonConfigRefused, cluster.RefusedSettingsNote(refused)}
 	}
 	if step, asked := p.Step("membersAnswer"); asked && step.Hold != plan.Settled && in.State.Status.Formed {
 		return true, finding{step.Reason, step.Note}
@@ -266,7 +272,7 @@ func progress(p plan.Plan, storageReady bool, storage finding) (bool, finding) {
 		return true, storage
 	}
 	for _, step := range p {
-		if step.Hold == plan.Wait || len(step.Actions) > 0 {
+		if step.Reason != "" && (step.Hold == plan.Wait || len(step.Actions) > 0) {
 			message := step.Note
 			if message == "" {
 				message = describe(step.Actions)

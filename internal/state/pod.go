@@ -19,6 +19,11 @@ type Pod struct {
 	Ready       bool              `json:"ready,omitempty"`
 	Terminating bool              `json:"terminating,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
+	// Revision of the template that the pod was made from; empty on one that an
+	// operator made which did not write it down.
+	Revision string `json:"revision,omitempty"`
+	// ConfigFile is the file of settings that its server is started on.
+	ConfigFile string `json:"configFile,omitempty"`
 	// Nudge is the value of the annotation that makes the kubelet look.
 	Nudge string `json:"nudge,omitempty"`
 	// Problem is why the pod does not run: an unschedulable pod's or a waiting
@@ -46,7 +51,7 @@ func PodOf(pod *corev1.Pod) Pod {
 		Name: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Worker: pod.Spec.NodeName,
 		Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil, Labels: pod.Labels,
 		Nudge: pod.Annotations[name.AnnotationResizeNudge], Problem: problemOf(pod),
-		CreatedAt: pod.CreationTimestamp.Time,
+		CreatedAt: pod.CreationTimestamp.Time, ConfigFile: configFileOf(pod),
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {

@@ -42,6 +42,10 @@ var tracks = []plan.Track[Input]{
 		{Name: "stopsNeeded", Judge: stopsNeeded},
 		{Name: RuleOfflineVolumesGrown, Judge: offlineVolumesGrown},
 	}},
+	{Name: "settings", Rules: []plan.Rule[Input]{
+		{Name: RuleSettingsAccepted, Judge: settingsAccepted},
+		{Name: RuleSettingsGiven, Judge: settingsGiven},
+	}},
 	{Name: "access", Rules: []plan.Rule[Input]{
 		{Name: "userPasswordsFound", Judge: userPasswordsFound},
 	}},
@@ -77,7 +81,7 @@ func Make(in Input) plan.Plan {
 func (in Input) build() build.Cluster {
 	return build.Cluster{
 		Namespace: in.State.Namespace, Name: in.State.Name, UID: in.State.UID,
-		ID: in.State.Status.ClusterID, Spec: in.Spec, AgentImage: in.AgentImage,
+		ID: in.State.Status.ClusterID, Spec: in.Spec, AgentImage: in.AgentImage, ConfigRevision: in.configRevision(),
 	}
 }
 

@@ -187,7 +187,7 @@ func objectsCurrent(in Input) plan.Verdict {
 		kind, name string
 		config     runtime.ApplyConfiguration
 	}{
-		{"ConfigMap", name.Service(in.State.Name), build.ConfigMap(cluster)},
+		{"ConfigMap", name.Service(in.State.Name), build.ConfigMap(cluster, in.configFiles())},
 		{"Secret", name.ACLSecret(in.State.Name), build.ACLSecret(cluster, in.State.Passwords, in.State.Users)},
 		{"Service", name.HeadlessService(in.State.Name), build.HeadlessService(cluster)},
 		{"Service", name.Service(in.State.Name), build.Service(cluster)},
@@ -223,37 +223,6 @@ func nodesExist(in Input) plan.Verdict {
 		}
 	}
 	return verdict
-}
-
-// templatesCurrent: every ValkeyNode has the template that the spec asks for.
-// While the cluster has not formed, there is nothing to lose and a wrong image
-// or resource can be mended; a formed cluster is not rolled yet, nor one whose
-// keys would go with its pods.
-func templatesCurrent(in Input) plan.Verdict {
-	cluster := in.build()
-	verdict := settled()
-	for _, member := range in.wanted() {
-		if member.Record == nil || member.Record.Deleting {
-			continue
-		}
-		want := build.NodeSpec(cluster, member.Shard, member.Node)
-		if member.Record.Spec.Template.Revision == want.Template.Revision {
-			continue
-		}
-		if in.formed() || in.keysInMemoryOnly() {
-			return plan.Verdict{
-				Hold: plan.Blocked, Reason: v1alpha1.ReasonChangeNotSupported,
-				Note: fmt.Sprintf("the edit would replace the pod of node %s, which is not supported on a formed cluster yet; set image, config, resources, scheduling, volumePermissions and workloadType back to their former values", member.Name),
-			}
-		}
-		verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, want))
-	}
-	return verdict
-}
-
-// keysInMemoryOnly says whether members hold keys that a new pod would not have.
-func (in Input) keysInMemoryOnly() bool {
-	return !build.StorageEnabled(in.Spec) && in.holdsData()
 }
 
 func ensureNode(cluster build.Cluster, member state.Member, spec v1alpha1.ValkeyNodeSpec) plan.Action {
