@@ -3,8 +3,11 @@ package stage
 import (
 	"context"
 	"fmt"
+	"sort"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/lab/journey/contract"
 )
@@ -17,15 +20,21 @@ const drainWithin = 4 * time.Minute
 // journeys' own, as an administrator does, and ends the journey unless that comes to an end. The
 // worker stays cordoned until Uncordon, or the journey's end.
 func (s *Stage) Drain(worker string) {
-	s.Cleanup(func(ctx context.Context) error {
-		_, err := s.kubectlIn(ctx, "", "", "uncordon", worker)
-		return err
-	})
+	s.Cordon(worker)
 	s.Say("draining worker %s", worker)
 	begin := time.Now()
 	s.Kubectl("drain", worker, "--ignore-daemonsets", "--delete-emptydir-data",
 		"--pod-selector=!"+mark, fmt.Sprintf("--timeout=%.0fs", drainWithin.Seconds()))
 	s.Say("worker %s is empty after %s", worker, seconds(time.Since(begin)))
+}
+
+// Cordon lets a worker have no new pods until Uncordon, or the journey's end.
+func (s *Stage) Cordon(worker string) {
+	s.Cleanup(func(ctx context.Context) error {
+		_, err := s.kubectlIn(ctx, "", "", "uncordon", worker)
+		return err
+	})
+	s.Kubectl("cordon", worker)
 }
 
 // Uncordon lets a worker have pods again.
@@ -42,6 +51,18 @@ func (c *Cluster) Workers() []string {
 		seen[p.Spec.NodeName] = true
 	}
 	return workers
+}
+
+// AllWorkers are the names of all workers, sorted.
+func (s *Stage) AllWorkers() []string {
+	list, err := s.Typed.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{})
+	s.NoError(err, "listing workers")
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	sort.Strings(names)
+	return names
 }
 
 // outOfService is the taint by which an administrator says that a lost worker

@@ -25,7 +25,40 @@ func draining() []Journey {
 			Limit:   12 * time.Minute,
 			Play:    func(s *stage.Stage) { drainEach(s, s.Images.ValkeyOld) },
 		},
+		{
+			Name:    "shard-on-one-worker",
+			Story:   "Members of a shard that can be on one worker only run there, and the cluster says so; once there are others, a new pod goes to one of them",
+			Needs:   Lab,
+			Workers: 2,
+			Tier:    Long,
+			Play:    crowd,
+		},
 	}
+}
+
+// crowd makes a cluster whose members can be nowhere but on one worker.
+func crowd(s *stage.Stage) {
+	workers := s.AllWorkers()
+	for _, worker := range workers[1:] {
+		s.Cordon(worker)
+	}
+	s.Say("all workers but %s are cordoned", workers[0])
+	c := s.Create(persistent(1, 1))
+	c.AwaitReady()
+	c.Load(1_000, nil)
+	c.AwaitTold("ShardOnOneWorker", readyLimit, workers[0])
+	for _, worker := range workers[1:] {
+		s.Uncordon(worker)
+	}
+	now := c.Snapshot()
+	replica := now.Replica(0)
+	s.Say("the others are back; deleting pod %s, a replica", now[replica].Pod)
+	c.DeletePods(now[replica].Pod)
+	awaitReplaced(c, now, replica)
+	c.AwaitReady()
+	c.AwaitUntold("ShardOnOneWorker", readyLimit)
+	s.Expect(c.Snapshot()[replica].Worker != workers[0], "the replica was placed beside its primary again")
+	c.Verify(1_000, nil)
 }
 
 func drainEach(s *stage.Stage, image string) {

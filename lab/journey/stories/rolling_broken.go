@@ -31,6 +31,23 @@ func rollingBroken() []Journey {
 			},
 		},
 		{
+			Name:  "roll-impossible-place",
+			Story: "A label that no worker has: the same",
+			Tier:  Long,
+			Limit: 8 * time.Minute,
+			Play: func(s *stage.Stage) {
+				rollBroken(s, mistake{
+					edit: `{"spec":{"scheduling":{"nodeSelector":{"disk":"fastest"}}}}`, undo: `{"spec":{"scheduling":null}}`, told: []string{"selector"},
+				})
+			},
+		},
+		{
+			Name:  "memory-below-data",
+			Story: "A memory limit below what the data takes is refused with a reason and touches nothing; taking it back is enough",
+			Tier:  Long,
+			Play:  memoryBelowData,
+		},
+		{
 			Name:  "roll-broken-setting",
 			Story: "A value with which the server does not start: the same",
 			Tier:  Long,
@@ -77,4 +94,20 @@ func rollBroken(s *stage.Stage, m mistake) {
 	s.Expect(len(order) == 1, "members went down in the order %v, want %s alone", order, victim)
 	expectSameIDs(c, before)
 	c.Verify(20_000, nil)
+}
+
+func memoryBelowData(s *stage.Stage) {
+	c := s.Create(persistent(3, 1))
+	c.AwaitReady()
+	c.Fill(48)
+	before, writer := c.Snapshot(), c.StartWriter()
+	c.Patch(`{"spec":{"resources":{"limits":{"memory":"12Mi"}}}}`)
+	c.AwaitTold("MemoryBelowData", readyLimit)
+	s.Hold("no pod is touched", quietFor, func() (bool, string) { return samePods(c, before), "a pod was replaced" })
+	expectStillReady(c)
+	c.Patch(`{"spec":{"resources":null}}`)
+	c.AwaitUntold("MemoryBelowData", readyLimit)
+	c.AwaitReady()
+	writer.NothingNoticed(writer.Stop())
+	expectUntouched(c, before)
 }
