@@ -198,6 +198,11 @@ type ValkeyNodeStatus struct {
 	// +optional
 	Worker string `json:"worker,omitempty"`
 
+	// Revision of the template that the member's pod was made from.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
 	// Role is primary or replica, as the server said last.
 	//
 	// +optional

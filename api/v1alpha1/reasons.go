@@ -49,6 +49,10 @@ const (
 	ReasonReplicasAttaching = "ReplicasAttaching"
 	// ReasonFailingOver: a replica is taking over a shard.
 	ReasonFailingOver = "FailingOver"
+	// ReasonRollingOut: pods are being replaced by those of the newest template.
+	ReasonRollingOut = "RollingOut"
+	// ReasonDataLossOnRestart: an edit would replace pods that hold the only copy of their data.
+	ReasonDataLossOnRestart = "DataLossOnRestart"
 	// ReasonForgetting: ids of members that no longer exist are being removed.
 	ReasonForgetting = "Forgetting"
 	// ReasonShardLost: all copies of a shard's data are gone with their volumes.
@@ -61,16 +65,16 @@ const (
 	ReasonIdentityConflict = "IdentityConflict"
 	// ReasonObjectRefused: the API server refused an object; the message quotes it.
 	ReasonObjectRefused = "ObjectRefused"
-	// ReasonChangeNotSupported: the edit cannot be carried out yet and was not begun.
-	ReasonChangeNotSupported = "ChangeNotSupported"
-	// ReasonPasswordSecretMissing: a user's Secret or key does not exist.
-	ReasonPasswordSecretMissing = "PasswordSecretMissing"
 	// ReasonConfigApplying: running servers are being given changed settings.
 	ReasonConfigApplying = "ConfigApplying"
 	// ReasonConfigRefused: a server refuses a setting; the message quotes it.
 	ReasonConfigRefused = "ConfigRefused"
 	// ReasonDowngradeRefused: the image's server could not read the data of those that run.
 	ReasonDowngradeRefused = "DowngradeRefused"
+	// ReasonChangeNotSupported: the edit cannot be carried out yet and was not begun.
+	ReasonChangeNotSupported = "ChangeNotSupported"
+	// ReasonPasswordSecretMissing: a user's Secret or key does not exist.
+	ReasonPasswordSecretMissing = "PasswordSecretMissing"
 	// ReasonUserRefused: the servers refuse a user's permissions.
 	ReasonUserRefused = "UserRefused"
 	// ReasonDefaultUserOpen: the user "default" may do everything without a password.

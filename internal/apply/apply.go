@@ -67,6 +67,8 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 		return a.recordIdentity(ctx, act)
 	case plan.MarkPod:
 		return a.markPod(ctx, act)
+	case plan.DeletePod:
+		return a.deletePod(ctx, act)
 	case plan.ScaleWorkload:
 		return a.scaleWorkload(ctx, act)
 	default:

@@ -2,9 +2,12 @@ package apply
 
 import (
 	"context"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -25,6 +28,16 @@ func (a Applier) scaleWorkload(ctx context.Context, act plan.ScaleWorkload) erro
 		mark[name.AnnotationStopped] = new(v1alpha1.ReasonVolumeExpanding)
 	}
 	return a.patch(ctx, workload, mergePatch, metadata{ResourceVersion: act.Version, Annotations: mark}, scale{act.Replicas})
+}
+
+// deletePod deletes the one pod that was observed.
+func (a Applier) deletePod(ctx context.Context, act plan.DeletePod) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: act.Pod}}
+	err := a.Client.Delete(ctx, pod, client.Preconditions{UID: new(types.UID(act.UID))})
+	if stale(err) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return refused(err)
 }
 
 // scale is the part of a workload's spec that says how many pods it has.

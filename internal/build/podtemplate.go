@@ -2,6 +2,7 @@ package build
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,14 @@ func podTemplate(member Member) *corev1ac.PodTemplateSpecApplyConfiguration {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
 	schedule(pod, member)
-	return corev1ac.PodTemplateSpec().WithLabels(member.Labels()).WithAnnotations(variantAnnotations()).WithSpec(pod)
+	return corev1ac.PodTemplateSpec().WithLabels(member.Labels()).WithAnnotations(podAnnotations(member)).WithSpec(pod)
+}
+
+// podAnnotations say which template a pod was made from.
+func podAnnotations(member Member) map[string]string {
+	annotations := map[string]string{name.AnnotationTemplateRevision: member.Spec.Template.Revision}
+	maps.Copy(annotations, variantAnnotations())
+	return annotations
 }
 
 func initContainers(member Member) []*corev1ac.ContainerApplyConfiguration {

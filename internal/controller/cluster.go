@@ -157,7 +157,7 @@ func (r *ClusterReconciler) SetupWithManager(ctx context.Context, manager ctrl.M
 	})
 	built := ctrl.NewControllerManagedBy(manager).
 		Named("valkeycluster").
-		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(whenGone(r.forget), predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(whenGone(r.forget), predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Owns(&v1alpha1.ValkeyNode{}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).

@@ -131,7 +131,17 @@ func conflict(object client.Object) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: kindOf(object)}, object.GetName(), fmt.Errorf("it has changed"))
 }
 
-func (s *store) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+// Delete knows the precondition of a UID.
+func (s *store) Delete(_ context.Context, object client.Object, options ...client.DeleteOption) error {
+	asked := client.DeleteOptions{}
+	asked.ApplyOptions(options)
+	found, err := s.find(kindOf(object), object.GetName())
+	if err != nil {
+		return err
+	}
+	if asked.Preconditions != nil && *asked.Preconditions.UID != found.GetUID() {
+		return conflict(object)
+	}
 	delete(s.objects, storeKey{kindOf(object), object.GetName()})
 	return nil
 }

@@ -40,8 +40,12 @@ const (
 	AnnotationNodeID = "valkey.io/node-id"
 	// AnnotationShape stands on claims: shards and replicas of their cluster, for example 3x1.
 	AnnotationShape = "valkey.io/shape"
-	// AnnotationTemplateRevision stands on workloads: the revision that was applied last.
+	// AnnotationTemplateRevision stands on workloads: the revision that was applied
+	// last; and on their pods: the one that they were made from.
 	AnnotationTemplateRevision = "valkey.io/template-revision"
+	// AnnotationAllowDataLoss stands on ValkeyClusters: the template revision for which
+	// members without volume and replica may be replaced, whose keys go with their pods.
+	AnnotationAllowDataLoss = "valkey.io/allow-data-loss-on-restart"
 	// AnnotationStopped stands on workloads whose pod the operator keeps away.
 	AnnotationStopped = "valkey.io/stopped"
 	// AnnotationStoppedInVain stands on ValkeyNodes: the size that the volume did

@@ -160,10 +160,13 @@ func (o NodeObserver) readWorkloads(ctx context.Context, node *v1alpha1.ValkeyNo
 		}
 	}
 	if setErr == nil {
-		keepWorkload(seen, node, workloadOf(node, v1alpha1.WorkloadStatefulSet, &set.ObjectMeta, set.Spec.Replicas))
+		workload := workloadOf(node, v1alpha1.WorkloadStatefulSet, &set.ObjectMeta, set.Spec.Replicas)
+		workload.PodRevision = set.Spec.Template.Annotations[name.AnnotationTemplateRevision]
+		keepWorkload(seen, node, workload)
 	}
 	if deploymentErr == nil {
 		workload := workloadOf(node, v1alpha1.WorkloadDeployment, &deployment.ObjectMeta, deployment.Spec.Replicas)
+		workload.PodRevision = deployment.Spec.Template.Annotations[name.AnnotationTemplateRevision]
 		workload.Problem = deploymentProblem(deployment)
 		keepWorkload(seen, node, workload)
 	}

@@ -116,6 +116,9 @@ type MarkPod struct {
 	Annotations map[string]string
 }
 
+// DeletePod deletes a pod, so that its workload makes another one.
+type DeletePod struct{ Pod, UID string }
+
 // Server is a Valkey server to talk to.
 type Server struct {
 	Node    string // the ValkeyNode
@@ -180,6 +183,7 @@ func (TryExpandClaim) action()  {}
 func (OwnClaim) action()        {}
 func (MarkClaim) action()       {}
 func (MarkPod) action()         {}
+func (DeletePod) action()       {}
 func (MeetNode) action()        {}
 func (AssignSlots) action()     {}
 func (AttachReplica) action()   {}
@@ -224,6 +228,7 @@ func (a OwnClaim) String() string {
 }
 func (a MarkClaim) String() string { return fmt.Sprintf("mark claim %s", a.Claim) }
 func (a MarkPod) String() string   { return fmt.Sprintf("mark pod %s", a.Pod) }
+func (a DeletePod) String() string { return fmt.Sprintf("delete pod %s", a.Pod) }
 func (a MeetNode) String() string {
 	return fmt.Sprintf("introduce node %s at %s to node %s", a.Node, a.Host, a.Via.Node)
 }

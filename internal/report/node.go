@@ -47,6 +47,9 @@ func reportPod(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input) {
 		return
 	}
 	next.PodName, next.PodIP, next.PodUID, next.Worker = pod.Name, pod.IP, pod.UID, pod.Worker
+	if revision, known := nodeplan.PodRevision(in, pod); known {
+		next.Revision = revision
+	}
 }
 
 func reportAgent(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input) {

@@ -39,7 +39,7 @@ func introducing(in cluster.Input, rule string) bool {
 		return false
 	}
 	for _, member := range in.State.Members {
-		if member.Wanted && cluster.AwayToGrow(member) {
+		if member.Wanted && cluster.Away(in, member) {
 			return true
 		}
 	}

@@ -50,6 +50,7 @@ func PodOf(pod *corev1.Pod) Pod {
 	out := Pod{
 		Name: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Worker: pod.Spec.NodeName,
 		Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil, Labels: pod.Labels,
+		Revision: pod.Annotations[name.AnnotationTemplateRevision],
 		Nudge: pod.Annotations[name.AnnotationResizeNudge], Problem: problemOf(pod),
 		CreatedAt: pod.CreationTimestamp.Time, ConfigFile: configFileOf(pod),
 	}

@@ -27,7 +27,7 @@ var tracks = []plan.Track[Input]{
 		{Name: "passwordsExist", Judge: passwordsExist},
 		{Name: "objectsCurrent", Judge: objectsCurrent},
 		{Name: "nodesExist", Judge: nodesExist},
-		{Name: "templatesCurrent", Judge: templatesCurrent},
+		{Name: RuleTemplatesCurrent, Judge: templatesCurrent},
 	}},
 	{Name: "storage", Rules: []plan.Rule[Input]{
 		{Name: RuleSizesGiven, Judge: sizesGiven},

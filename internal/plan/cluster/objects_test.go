@@ -6,13 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
-	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // row is a rule asked about an input that was edited.
@@ -161,36 +159,6 @@ func TestNodesExist(t *testing.T) {
 		"one was orphaned": {edit: func(in *Input) { in.State.Members[1].Record.Orphaned = true }, want: []string{
 			"settled Forming", "apply node prod-0-1 as valkey-operator",
 		}},
-	})
-}
-
-func TestTemplatesCurrent(t *testing.T) {
-	t.Parallel()
-	image := func(in *Input) { in.Spec.Image = "valkey/valkey:8.1.1" }
-	formed := func(in *Input) { image(in); in.State.Status.Formed = true }
-	judge(t, templatesCurrent, map[string]row{
-		"they are": {want: []string{"settled"}},
-		"a cluster that never formed is mended": {edit: image, want: []string{
-			"settled", "apply node prod-0-0 as valkey-operator", "apply node prod-0-1 as valkey-operator",
-		}},
-		"a formed cluster is not rolled": {edit: formed, want: []string{"blocked ChangeNotSupported"}},
-		"keys that would go with their pods are kept": {spec: ephemeral(1, 1), edit: func(in *Input) {
-			image(in)
-			in.State.Members[0].Server = state.Seen(valkey.View{Info: valkey.Info{Keys: 1}})
-		}, want: []string{"blocked ChangeNotSupported"}},
-		"a new agent image rolls nothing": {
-			edit: func(in *Input) { in.AgentImage = "valkey-operator:v2"; in.State.Status.Formed = true },
-			want: []string{"settled"},
-		},
-		"a new size rolls nothing": {
-			edit: func(in *Input) { in.Spec.Storage.Size = new(resource.MustParse("20Gi")); in.State.Status.Formed = true },
-			want: []string{"settled"},
-		},
-		"members that are absent or on their way out are not asked": {edit: func(in *Input) {
-			formed(in)
-			in.State.Members[0].Record = nil
-			in.State.Members[1].Record.Deleting = true
-		}, want: []string{"settled"}},
 	})
 }
 

@@ -57,6 +57,7 @@ func tracks(storage bool) []plan.Track[Input] {
 		{Name: "workloadExists", Judge: workloadExists},
 		{Name: "templateCurrent", Judge: templateCurrent},
 		{Name: "podWanted", Judge: podWanted},
+		{Name: "podCurrent", Judge: podCurrent},
 		{Name: "podLabelled", Judge: podLabelled},
 		{Name: "podReady", Judge: podReady},
 	}}

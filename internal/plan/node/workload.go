@@ -94,19 +94,6 @@ func ensureWorkload(in Input) plan.Action {
 	}
 }
 
-// templateCurrent applies the pod template when what the user asked for has
-// changed, and only then: what else this version of the operator would build
-// differently is taken along by the next such change.
-func templateCurrent(in Input) plan.Verdict {
-	if in.State.Workload.Revision == in.Spec.Template.Revision {
-		return settled()
-	}
-	return plan.Verdict{
-		Reason: v1alpha1.ReasonPodPending, Note: "the pod is being replaced by one of the new template",
-		Actions: []plan.Action{ensureWorkload(in)},
-	}
-}
-
 // podLabelled keeps the pod's role label as the server said last.
 func podLabelled(in Input) plan.Verdict {
 	pod, live := in.State.LivePod()
