@@ -77,6 +77,13 @@ const (
 	DecisionVolumeFull Decision = "VolumeFull"
 	// DecisionVolumeUnusable: the volume cannot be read or written; Message says why.
 	DecisionVolumeUnusable Decision = "VolumeUnusable"
+	// DecisionTableDamaged: the node table on the volume cannot be read, or is gone while there is
+	// data, and no copy can take its place: the member has lost its place in the cluster.
+	DecisionTableDamaged Decision = "TableDamaged"
+	// DecisionDataDamaged: the server cannot load its log or dump; Message quotes it.
+	DecisionDataDamaged Decision = "DataDamaged"
+	// DecisionVersionTooOld: the files were written by a newer server, and this one cannot read them.
+	DecisionVersionTooOld Decision = "VersionTooOld"
 	// DecisionServerFailed: the server ended by itself; Message quotes it.
 	DecisionServerFailed Decision = "ServerFailed"
 )
@@ -136,6 +143,9 @@ type Facts struct {
 	Decision Decision    `json:"decision,omitempty"`
 	// Message explains Decision in a sentence.
 	Message string `json:"message,omitempty"`
+	// Hold names the wait for somebody's word that a member is in: a StartEmpty that
+	// names another one is refused. It is empty while no word would help.
+	Hold string `json:"hold,omitempty"`
 	// Ready is the answer of PathReady, and NotReady why it is false.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
@@ -150,6 +160,12 @@ type Facts struct {
 	Files *Files `json:"files,omitempty"`
 	// LastStop is how the server ended last.
 	LastStop *Stop `json:"lastStop,omitempty"`
+	// Kept is what the agent did to the member's files at this start, and where it
+	// keeps those that could not be used, in a sentence; empty: nothing.
+	Kept string `json:"kept,omitempty"`
+	// LogCutBytes is how much of the end of the append-only file the server left out
+	// at this start, because it was not written completely.
+	LogCutBytes int64 `json:"logCutBytes,omitempty"`
 	// RefusedUsers are the users whose permissions the server refuses: they are as
 	// they were before, or off.
 	RefusedUsers []string `json:"refusedUsers,omitempty"`
