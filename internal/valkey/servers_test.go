@@ -264,7 +264,7 @@ func (m *metal) rewrite(t *testing.T, server int) {
 	m.runLoaded(t, server)
 	conn := m.dial(t, server)
 	defer conn.Close()
-	if _, err := conn.Raw(t.Context(), "BGREWRITEAOF"); err != nil {
+	if err := conn.RewriteLog(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	m.until(t, "the rewrite is over", func() bool {
