@@ -26,13 +26,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.endsWith('-nodes')",message="metadata.name must not end in '-nodes': that name belongs to the headless Service of another cluster; choose another name"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.storage) || !has(oldSelf.spec.storage) || !oldSelf.spec.storage.enabled",message="spec.storage cannot be removed while storage is enabled: members would lose their volumes; put the block back"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || has(oldSelf.spec.storage) || !self.spec.storage.enabled",message="spec.storage.enabled of a live cluster cannot be changed yet; create a new cluster with storage and move the data to it"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || self.spec.image == oldSelf.spec.image",message="spec.image of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.config) == has(oldSelf.spec.config) && (!has(self.spec.config) || self.spec.config == oldSelf.spec.config))",message="spec.config of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.resources) == has(oldSelf.spec.resources) && (!has(self.spec.resources) || self.spec.resources == oldSelf.spec.resources))",message="spec.resources of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.scheduling) == has(oldSelf.spec.scheduling) && (!has(self.spec.scheduling) || self.spec.scheduling == oldSelf.spec.scheduling))",message="spec.scheduling of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.volumePermissions) && self.spec.volumePermissions) == (has(oldSelf.spec.volumePermissions) && oldSelf.spec.volumePermissions)",message="spec.volumePermissions of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.imagePullPolicy) == has(oldSelf.spec.imagePullPolicy) && (!has(self.spec.imagePullPolicy) || self.spec.imagePullPolicy == oldSelf.spec.imagePullPolicy))",message="spec.imagePullPolicy of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.imagePullSecrets) == has(oldSelf.spec.imagePullSecrets) && (!has(self.spec.imagePullSecrets) || self.spec.imagePullSecrets == oldSelf.spec.imagePullSecrets))",message="spec.imagePullSecrets of a formed cluster cannot be changed yet; set it back to its former value"
 type ValkeyCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -80,8 +73,9 @@ type ValkeyClusterSpec struct {
 	// +kubebuilder:validation:Maximum=5
 	Replicas int32 `json:"replicas"`
 
-	// Image of the Valkey server, version 8.0 or newer. It cannot be changed
-	// once the cluster has formed, yet.
+	// Image of the Valkey server, version 8.0 or newer. Another image, as any
+	// change of what pods are made from, is rolled out: one member of a shard
+	// at a time, replicas first, and a primary after a replica took its place.
 	//
 	// +kubebuilder:default="valkey/valkey:9.1.2"
 	// +kubebuilder:validation:MinLength=1
@@ -126,7 +120,7 @@ type ValkeyClusterSpec struct {
 
 	// Config holds settings of valkey.conf, for example
 	// maxmemory-policy: allkeys-lru. Settings that the operator owns are
-	// refused. It cannot be changed once the cluster has formed, yet.
+	// refused.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=100
@@ -136,13 +130,12 @@ type ValkeyClusterSpec struct {
 	Config map[string]ConfigValue `json:"config,omitempty"`
 
 	// Resources of the server container: requests and limits of CPU and
-	// memory. It cannot be changed once the cluster has formed, yet.
+	// memory.
 	//
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty,omitzero"`
 
-	// Scheduling says on which workers the members may run. It cannot be
-	// changed once the cluster has formed, yet.
+	// Scheduling says on which workers the members may run.
 	//
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`

@@ -30,6 +30,8 @@ type Pod struct {
 	// container's own words.
 	Problem  string `json:"problem,omitempty"`
 	Restarts int32  `json:"restarts,omitempty"`
+	// LastWords are what the server's container left when it ended last.
+	LastWords string `json:"lastWords,omitempty"`
 	// CrashLooping says that its worker has ended a container over and over and
 	// does not run it now.
 	CrashLooping bool      `json:"crashLooping,omitempty"`
@@ -51,7 +53,7 @@ func PodOf(pod *corev1.Pod) Pod {
 		Name: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Worker: pod.Spec.NodeName,
 		Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil, Labels: pod.Labels,
 		Revision: pod.Annotations[name.AnnotationTemplateRevision],
-		Nudge: pod.Annotations[name.AnnotationResizeNudge], Problem: problemOf(pod),
+		Nudge:    pod.Annotations[name.AnnotationResizeNudge], Problem: problemOf(pod),
 		CreatedAt: pod.CreationTimestamp.Time, ConfigFile: configFileOf(pod),
 	}
 	for _, condition := range pod.Status.Conditions {
@@ -61,6 +63,9 @@ func PodOf(pod *corev1.Pod) Pod {
 	}
 	for _, status := range pod.Status.ContainerStatuses {
 		out.Restarts += status.RestartCount
+		if status.Name == name.ContainerServer {
+			out.LastWords = lastWordsOf(status)
+		}
 		waiting := status.State.Waiting
 		out.CrashLooping = out.CrashLooping || waiting != nil && waiting.Reason == "CrashLoopBackOff" && status.RestartCount > fewRestarts
 	}
@@ -95,7 +100,22 @@ func causeOf(status corev1.ContainerStatus) string {
 	if status.State.Waiting.Reason != "CrashLoopBackOff" || last == nil || last.Message == "" {
 		return status.State.Waiting.Message
 	}
-	words := strings.Join(strings.Fields(last.Message), " ")
+	return shortened(last.Message)
+}
+
+// lastWordsOf is what a container left when it ended last.
+func lastWordsOf(status corev1.ContainerStatus) string {
+	for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+		if ended != nil {
+			return shortened(ended.Message)
+		}
+	}
+	return ""
+}
+
+// shortened is a text on one line, and not too long to be quoted.
+func shortened(text string) string {
+	words := strings.Join(strings.Fields(text), " ")
 	if len(words) > longestCause {
 		words = strings.ToValidUTF8(words[:longestCause], "") + "…"
 	}
