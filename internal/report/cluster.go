@@ -30,6 +30,7 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	status.ObservedGeneration = in.State.Generation
 	status.Shards = in.Spec.Shards
 	status.ReadyShards = readyShards(in)
+	status.Rollout = rollout(in)
 	status.Storage = clusterStorage(in, p, o)
 	rememberGrowth(in, status.Storage)
 
@@ -203,21 +204,24 @@ func describe(actions []plan.Action) string {
 
 // withTrouble adds what keeps members from starting, as their nodes say it.
 func withTrouble(in cluster.Input, p plan.Plan, message string) string {
-	if trouble, found := memberTrouble(in, p); found {
+	if trouble, found := memberTrouble(in, p, hardReasons...); found {
 		return fmt.Sprintf("%s; %s: %s", message, trouble.reason, trouble.message)
 	}
 	return message
 }
 
-// memberTrouble is the first thing that no waiting mends, as a node says it.
-func memberTrouble(in cluster.Input, p plan.Plan) (finding, bool) {
+// causesOfSilence are why a member does not answer: they tell more than that.
+var causesOfSilence = []string{v1alpha1.ReasonConfigRefused, v1alpha1.ReasonDowngradeRefused}
+
+// memberTrouble is the first thing for one of some reasons, as a node says it.
+func memberTrouble(in cluster.Input, p plan.Plan, reasons ...string) (finding, bool) {
 	for _, member := range in.State.Members {
 		if member.Record == nil {
 			continue
 		}
 		for _, conditionType := range []string{v1alpha1.ConditionStorageReady, v1alpha1.ConditionWorkloadReady} {
 			condition := meta.FindStatusCondition(member.Record.Status.Conditions, conditionType)
-			if condition != nil && condition.Status == metav1.ConditionFalse && hard(condition.Reason) && !carriedOut(in, p, condition.Reason) {
+			if condition != nil && condition.Status == metav1.ConditionFalse && slices.Contains(reasons, condition.Reason) && !carriedOut(in, p, condition.Reason) {
 				return finding{condition.Reason, fmt.Sprintf("node %s: %s", member.Name, condition.Message)}, true
 			}
 		}
@@ -254,13 +258,16 @@ func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady boo
 	if refused, found := cluster.SettingRefusalIn(o); found {
 		return true, finding{v1alpha1.ReasonConfigRefused, cluster.RefusedSettingsNote(refused)}
 	}
+	if trouble, found := memberTrouble(in, p, causesOfSilence...); found {
+		return true, trouble
+	}
 	if step, asked := p.Step("membersAnswer"); asked && step.Hold != plan.Settled && in.State.Status.Formed {
 		return true, finding{step.Reason, step.Note}
 	}
 	if !storageReady && (hard(storage.reason) || storage.reason == v1alpha1.ReasonDiskFull) {
 		return true, storage
 	}
-	if trouble, found := memberTrouble(in, p); found {
+	if trouble, found := memberTrouble(in, p, hardReasons...); found {
 		return true, trouble
 	}
 	return false, finding{v1alpha1.ReasonHealthy, "nothing is down or refused"}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -109,6 +110,9 @@ func (b *bench) input() Input {
 	for _, action := range objectsCurrent(in).Actions {
 		if ensure, is := action.(plan.Ensure); is {
 			in.State.Objects[ensure.Kind+"/"+ensure.Name] = state.Object{Digest: state.Digest(ensure.Config)}
+			if config, is := ensure.Config.(*corev1ac.ConfigMapApplyConfiguration); is {
+				in.State.ConfigFiles = configFilesOf(config)
+			}
 		}
 	}
 	for _, s := range b.seats {
@@ -145,7 +149,7 @@ func (b *bench) member(in Input, s *seat) state.Member {
 		return member
 	}
 	address := netip.MustParseAddrPort(s.server.Address())
-	member.Pods = []state.Pod{{Name: member.Name, UID: s.server.Address(), IP: address.Addr().String(), Phase: corev1.PodRunning, Ready: true}}
+	member.Pods = []state.Pod{{Name: member.Name, UID: s.server.Address(), IP: address.Addr().String(), Phase: corev1.PodRunning, Ready: true, ConfigFile: name.ConfigFile(spec.Template.ConfigRevision)}}
 	if s.doubled {
 		member.Pods = append(member.Pods, state.Pod{Name: member.Name + "-old", Phase: corev1.PodRunning, Terminating: true})
 	}

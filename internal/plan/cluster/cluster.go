@@ -16,7 +16,12 @@ type Input struct {
 	Spec       v1alpha1.ValkeyClusterSpec
 	State      state.Cluster
 	AgentImage string
+
+	revisions *revisions
 }
+
+// revisions are what many rules ask for; nil where each finds it out.
+type revisions struct{ config string }
 
 // tracks are the policy: within a track the order is the order of work; the
 // tracks go side by side, so that a volume grows while a member is down.
@@ -27,6 +32,7 @@ var tracks = []plan.Track[Input]{
 		{Name: "passwordsExist", Judge: passwordsExist},
 		{Name: "objectsCurrent", Judge: objectsCurrent},
 		{Name: "nodesExist", Judge: nodesExist},
+		{Name: RuleImageReadsData, Judge: imageReadsData},
 		{Name: RuleTemplatesCurrent, Judge: templatesCurrent},
 	}},
 	{Name: "storage", Rules: []plan.Rule[Input]{
@@ -75,6 +81,7 @@ func Make(in Input) plan.Plan {
 	if in.State.Deleting {
 		return nil
 	}
+	in.revisions = &revisions{config: in.configRevision()}
 	return plan.Make(tracks, in)
 }
 

@@ -196,11 +196,11 @@ func TestTracks(t *testing.T) {
 		}
 	}
 	want := []string{
-		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/templatesCurrent",
+		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/imageReadsData", "objects/templatesCurrent",
 		"storage/sizesGiven", "storage/growthPossible", "storage/sizesCurrent", "storage/sizeNotBelowCapacity",
 		"growth/logsShort",
 		"offline/stopsNeeded", "offline/offlineVolumesGrown",
-		"access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",
+		"settings/settingsAccepted", "settings/settingsGiven", "access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",
 		"failover/primariesPresent", "slots/dataPresent", "slots/slotsAssigned", "replication/replicasAttached", "ghosts/ghostsForgotten",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -27,11 +27,14 @@ const (
 // without a start: of several, the one that most members were started on. Else
 // there is a new one, and every member is to be started on it.
 func (in Input) configRevision() string {
+	if in.revisions != nil {
+		return in.revisions.config
+	}
 	best, most := "", -1
-	known := in.configRevisions()
-	for _, revision := range known {
-		if started := len(in.startedOn(revision)); started > most && in.reachable(revision) {
-			best, most = revision, started
+	started := in.configRevisions()
+	for _, revision := range slices.Sorted(maps.Keys(started)) {
+		if started[revision] > most && in.reachable(revision, started[revision] > 0) {
+			best, most = revision, started[revision]
 		}
 	}
 	if most >= 0 {
@@ -39,64 +42,64 @@ func (in Input) configRevision() string {
 	}
 	settings := build.Settings(in.Spec)
 	for number := 0; ; number++ {
-		if fresh := build.ConfigRevision(settings, number); !slices.Contains(known, fresh) {
+		fresh := build.ConfigRevision(settings, number)
+		if _, taken := started[fresh]; !taken {
 			return fresh
 		}
 	}
 }
 
-// configRevisions are those that there is a file of, or should be, in order.
-func (in Input) configRevisions() []string {
-	known := map[string]bool{}
+// configRevisions are those that there is a file of, or should be, and how many
+// members' templates name each.
+func (in Input) configRevisions() map[string]int {
+	started := map[string]int{}
 	for file := range in.State.ConfigFiles {
 		if revision, is := name.ConfigRevision(file); is {
-			known[revision] = true
+			started[revision] = 0
 		}
 	}
-	for _, member := range in.wanted() {
-		if member.Record != nil {
-			known[member.Record.Spec.Template.ConfigRevision] = true
+	for i := range in.State.Members {
+		if member := &in.State.Members[i]; member.Wanted && member.Record != nil {
+			started[member.Record.Spec.Template.ConfigRevision]++
 		}
 	}
-	return slices.Sorted(maps.Keys(known))
-}
-
-// startedOn are the members whose template names a revision.
-func (in Input) startedOn(revision string) []state.Member {
-	var members []state.Member
-	for _, member := range in.wanted() {
-		if member.Record != nil && member.Record.Spec.Template.ConfigRevision == revision {
-			members = append(members, member)
-		}
-	}
-	return members
+	return started
 }
 
 // reachable says whether servers that were started on a file can be given the
 // spec's settings while they run. They cannot what only a start takes, nor lose a
 // setting: its default comes back with a start alone. And settings that come with
 // another image or other resources may need these, so that a member gets both at
-// once.
-func (in Input) reachable(revision string) bool {
+// once. A file that is gone is written anew if some template names it.
+func (in Input) reachable(revision string, named bool) bool {
 	want := build.Settings(in.Spec)
 	file, exists := in.State.ConfigFiles[name.ConfigFile(revision)]
-	members := in.startedOn(revision)
 	if !exists {
-		return len(members) > 0 && namesStart(revision, want)
+		return named && namesStart(revision, want)
 	}
 	have := build.SettingsIn(file)
 	if !sameAtStart(have, want) || !covers(want, have) {
 		return false
 	}
-	for _, member := range in.adjustable(revision) {
-		if given, remembered := in.givenTo(member); remembered && !covers(want, given) {
+	changed := !maps.Equal(have, want)
+	for i := range in.State.Members {
+		member := &in.State.Members[i]
+		if member.Record == nil || member.Record.Spec.Template.ConfigRevision != revision {
+			continue
+		}
+		given, _ := in.givenTo(member)
+		if !covers(want, given) || changed && in.alsoTemplate(member) {
 			return false
 		}
 	}
-	return maps.Equal(have, want) || !slices.ContainsFunc(members, func(member state.Member) bool {
-		template := member.Record.Spec.Template
-		return template.Image != in.Spec.Image || !equality.Semantic.DeepEqual(template.Resources, in.Spec.Resources)
-	})
+	return true
+}
+
+// alsoTemplate says whether the spec asks for another image or other resources
+// than a member has.
+func (in Input) alsoTemplate(member *state.Member) bool {
+	template := member.Record.Spec.Template
+	return template.Image != in.Spec.Image || !equality.Semantic.DeepEqual(template.Resources, in.Spec.Resources)
 }
 
 // mostNumbers bounds how many files with the same settings for the start are
@@ -183,15 +186,20 @@ func (in Input) accepted(revision string) bool {
 	return slices.ContainsFunc(in.adjustable(revision), in.given)
 }
 
-// givenTo are the settings that a member's server was given as it runs now.
-func (in Input) givenTo(member voice) (settings map[string]string, remembered bool) {
+// givenTo are the settings that a member's server was given as it runs now, on
+// the file that its template names.
+func (in Input) givenTo(member *state.Member) (settings map[string]string, remembered bool) {
 	given, remembered := in.State.Given[member.Name]
-	return given.Settings, remembered && given.RunID == member.Server.Value.Info.RunID
+	pod, _ := state.LivePod(member.Pods)
+	if !remembered || given.RunID != member.Server.Value.Info.RunID || pod.ConfigFile != name.ConfigFile(member.Record.Spec.Template.ConfigRevision) {
+		return nil, false
+	}
+	return given.Settings, true
 }
 
 // given says whether that is what the spec asks for.
 func (in Input) given(member voice) bool {
-	given, remembered := in.givenTo(member)
+	given, remembered := in.givenTo(&member.Member)
 	return remembered && maps.Equal(given, in.live())
 }
 

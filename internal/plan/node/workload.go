@@ -119,6 +119,9 @@ func podReady(in Input) plan.Verdict {
 	if verdict, held := memberHeld(in); held {
 		return verdict
 	}
+	if verdict, refused := settingRefused(in, pod); refused {
+		return comingBack(in, verdict)
+	}
 	waiting := plan.Verdict{Hold: plan.Wait, Look: plan.LookServer}
 	switch {
 	case pod.Problem != "":
@@ -173,6 +176,10 @@ func memberHeld(in Input) (plan.Verdict, bool) {
 	case protocol.DecisionForeignVolume:
 		return plan.Verdict{
 			Hold: plan.Blocked, Reason: v1alpha1.ReasonForeignVolume, Look: lookAgent, Note: agent.Value.Message,
+		}, true
+	case protocol.DecisionVersionTooOld:
+		return plan.Verdict{
+			Hold: plan.Blocked, Reason: v1alpha1.ReasonDowngradeRefused, Look: lookAgent, Note: agent.Value.Message,
 		}, true
 	case protocol.DecisionHeldEmpty, protocol.DecisionVolumeLocked, protocol.DecisionVolumeUnusable, protocol.DecisionVolumeFull:
 		return plan.Verdict{
