@@ -329,6 +329,12 @@ type ValkeyClusterStatus struct {
 	// +optional
 	ShardsReady string `json:"shardsReady,omitempty"`
 
+	// Rollout says how far a new template of the pods has got; unset when every
+	// member runs the newest.
+	//
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// Storage sums up the volumes.
 	//
 	// +optional
@@ -342,6 +348,24 @@ type ValkeyClusterStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutStatus is how far a new template of the pods has got.
+type RolloutStatus struct {
+	// Since is when the rollout was first seen.
+	Since metav1.Time `json:"since"`
+
+	// Updated is the number of members that run the newest template.
+	Updated int32 `json:"updated"`
+
+	// Members is the number of members in all.
+	Members int32 `json:"members"`
+
+	// StoppedBy names the pod that does not run, for which nobody else is
+	// replaced, and why it does not.
+	//
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
 }
 
 // StorageStatus sums up the volumes of a cluster.

@@ -160,6 +160,10 @@ const (
 	EventVolumeExpansionRecovered = "VolumeExpansionRecovered"
 	// EventVolumeExpansionRestart: a member is stopped, or started again, for its volume to grow.
 	EventVolumeExpansionRestart = "VolumeExpansionRestart"
+	// EventRolledOut: every member has the newest template.
+	EventRolledOut = "RolledOut"
+	// EventRolloutStopped: a pod of the newest template does not run, and nobody else is replaced.
+	EventRolloutStopped = "RolloutStopped"
 	// EventVolumeExpansionRecommended: automatic growth would raise the size.
 	EventVolumeExpansionRecommended = "VolumeExpansionRecommended"
 	// EventDiskPressure: a volume is nearly full.

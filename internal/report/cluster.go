@@ -30,7 +30,7 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	status.ObservedGeneration = in.State.Generation
 	status.Shards = in.Spec.Shards
 	status.ReadyShards = readyShards(in)
-	status.Rollout = rollout(in)
+	status.Rollout = rollout(in, p)
 	status.Storage = clusterStorage(in, p, o)
 	rememberGrowth(in, status.Storage)
 

@@ -181,13 +181,22 @@ func lossOnRestart(in Input) string {
 
 // rollNote tells how far a roll is.
 func (in Input) rollNote(notes []string) string {
-	done := in.wantedThat(func(member state.Member) bool { return !in.rollsOn(member) })
-	told := []string{fmt.Sprintf("rolling out the new template: %d of %d members have it", len(done), len(in.wanted()))}
+	updated, members := RolledTo(in)
+	told := []string{fmt.Sprintf("rolling out the new template: %d of %d members have it", updated, members)}
 	for _, member := range in.wantedThat(func(member state.Member) bool { return !stopped(member) && in.away(member) }) {
 		told = append(told, fmt.Sprintf("node %s is being replaced", member.Name))
 	}
 	return strings.Join(bounded(append(told, notes...)), "; ")
 }
+
+// RolledTo is how many members have the newest template, of how many.
+func RolledTo(in Input) (updated, members int) {
+	return len(in.wantedThat(func(member state.Member) bool { return !in.rollsOn(member) })), len(in.wanted())
+}
+
+// RollStoppedBy is what stops a roll, in the words of workers and the scheduler;
+// empty when no pod says so.
+func RollStoppedBy(in Input) string { return strings.Join(bounded(in.whyNotReady()), "; ") }
 
 // whyNotReady says of the pods that are not ready why they are not, in the words of
 // their workers and the scheduler.
