@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/name"
@@ -177,4 +181,81 @@ func TestNobodyLosesTheOnlyCopyUnasked(t *testing.T) {
 	if w.images()[nextImage] != 1 {
 		t.Errorf("it runs %v", w.images())
 	}
+}
+
+// With a replica in each shard the cluster serves all the while, and says so.
+func TestReadyWhileRolling(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	w.settle()
+	w.setImage(nextImage)
+	for range mostRounds {
+		before := w.tap.count
+		w.pass()
+		status := w.cluster().Status
+		for kind, want := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: metav1.ConditionTrue, v1alpha1.ConditionDegraded: metav1.ConditionFalse} {
+			if told := meta.FindStatusCondition(status.Conditions, kind); told.Status != want {
+				t.Fatalf("after %d s: %s is %s: %s: %s", w.ticks, kind, told.Status, told.Reason, told.Message)
+			}
+		}
+		if status.Rollout != nil && status.Reason != v1alpha1.ReasonRollingOut {
+			t.Errorf("after %d s, in a roll, it says %s: %s", w.ticks, status.Reason, status.Message)
+		}
+		if moved := w.tick(); !moved && w.tap.count == before && w.ready() {
+			break
+		}
+	}
+	if images := w.images(); images[nextImage] != 6 || w.cluster().Status.Rollout != nil {
+		t.Errorf("images %v, rollout %+v", images, w.cluster().Status.Rollout)
+	}
+}
+
+// What is no part of a pod replaces none.
+func TestEditsThatRollNothing(t *testing.T) {
+	t.Parallel()
+	for what, edit := range map[string]func(*v1alpha1.ValkeyClusterSpec){
+		"another size": func(spec *v1alpha1.ValkeyClusterSpec) { spec.Storage.Size = new(resource.MustParse("2Gi")) },
+		"another user": func(spec *v1alpha1.ValkeyClusterSpec) {
+			spec.Users = []v1alpha1.User{{Name: "app", Nopass: true, Permissions: "+@read"}}
+		},
+		"another fate of the volumes": func(spec *v1alpha1.ValkeyClusterSpec) {
+			spec.Storage.Retention.WhenDeleted = v1alpha1.RetentionDelete
+		},
+		"another way to grow": func(spec *v1alpha1.ValkeyClusterSpec) {
+			spec.Storage.Expansion.OfflinePolicy = v1alpha1.OfflineRollingRestart
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := formed(t, true)
+			w.settle()
+			before := w.podUIDs()
+			w.edit(edit)
+			w.rounds(20)
+			if diff := cmp.Diff(before, w.podUIDs()); diff != "" {
+				t.Errorf("pods (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An operator with another agent replaces no pod.
+func TestAnotherAgentRollsNothing(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	w.settle()
+	before := w.podUIDs()
+	w.clusters.AgentImage = "valkey-operator:v2"
+	w.settle()
+	if diff := cmp.Diff(before, w.podUIDs()); diff != "" {
+		t.Errorf("pods (-before +after):\n%s", diff)
+	}
+}
+
+func (w *world) podUIDs() map[string]string {
+	uids := map[string]string{}
+	for _, object := range w.list(&corev1.PodList{}) {
+		uids[object.GetName()] = string(object.GetUID())
+	}
+	return uids
 }
