@@ -108,10 +108,12 @@ func (a *agent) supervise(ctx context.Context) (code int, again bool, err error)
 		return a.failed(server.Exit(), tail.Lines()), false, nil
 	case <-ctx.Done():
 	}
+	a.board.setPhase(probe.Leaving)
+	note := a.leave(ctx, server)
 	a.board.setPhase(probe.Stopping)
 	a.awaitLog(server)
 	stopLooking()
-	return a.stop(server)
+	return a.stop(server, note)
 }
 
 // together runs tasks until the returned function is called, which waits for
@@ -128,16 +130,20 @@ func together(ctx context.Context, tasks ...func(context.Context)) (stop func())
 	}
 }
 
-// stop has the server end.
-func (a *agent) stop(server *process.Server) (code int, again bool, err error) {
+// stop has the server end. The note says what has become of its slots.
+func (a *agent) stop(server *process.Server, note string) (code int, again bool, err error) {
 	a.log.Info("stopping the server")
 	if err := server.Signal(syscall.SIGTERM); err != nil {
 		return 1, false, err
 	}
 	a.awaitEnd(server)
 	exit := server.Exit()
-	a.log.Info("the server has ended", "how", exit.String())
-	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: exit.String()})
+	how := exit.String()
+	if note != "" {
+		how += "; " + note
+	}
+	a.log.Info("the server has ended", "how", how)
+	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: how})
 	return 0, false, nil
 }
 

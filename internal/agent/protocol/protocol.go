@@ -49,7 +49,7 @@ const (
 	ServerRunning ServerState = "running"
 	// ServerSilent: the server's process runs, but does not answer.
 	ServerSilent ServerState = "silent"
-	// ServerStopping: the server was asked to stop.
+	// ServerStopping: the server is to stop, and nobody hands anything over to it any more.
 	ServerStopping ServerState = "stopping"
 	// ServerStopped: the server has ended.
 	ServerStopped ServerState = "stopped"
