@@ -3,16 +3,13 @@
 package agent_test
 
 import (
-	"context"
-	"fmt"
+	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	client "github.com/valkey-io/valkey-go"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
 )
@@ -20,82 +17,13 @@ import (
 // plannedStops is how many primaries are stopped under writers.
 const plannedStops = 6
 
-// ledger writes through a cluster's client, and remembers what was acknowledged
-// and what was not.
-type ledger struct {
-	client client.Client
-
-	mu     sync.Mutex
-	last   map[string]int // the last number acknowledged, by key
-	errors []error
-	stall  time.Duration // the longest time between two acknowledgements of a writer
-}
-
-// writers is how many write at a time, each to keys of its own.
-const writers = 4
-
-// writeAll has writers write to all shards until the returned function is called.
-func (f *fleet) writeAll(t *testing.T) (l *ledger, stop func()) {
-	t.Helper()
-	var addresses []string
-	for _, m := range f.members {
-		addresses = append(addresses, m.host+":6379")
-	}
-	opened, err := client.NewClient(client.ClientOption{InitAddress: addresses, DisableCache: true})
-	must(t, err)
-	t.Cleanup(opened.Close)
-	l = &ledger{client: opened, last: map[string]int{}}
-	var stopping atomic.Bool
-	var writing sync.WaitGroup
-	for writer := range writers {
-		writing.Go(func() {
-			for number := 1; !stopping.Load(); number++ {
-				l.write(fmt.Sprintf("ledger:%d:%d", writer, number%97), number)
-			}
-		})
-	}
-	var once sync.Once
-	stop = func() { once.Do(func() { stopping.Store(true); writing.Wait() }) }
-	t.Cleanup(stop)
-	return l, stop
-}
-
-func (l *ledger) write(key string, number int) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	began := time.Now()
-	err := l.client.Do(ctx, l.client.B().Set().Key(key).Value(strconv.Itoa(number)).Build()).Error()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stall = max(l.stall, time.Since(began))
-	if err != nil {
-		l.errors = append(l.errors, err)
-		return
-	}
-	l.last[key] = number
-}
-
-// undone are the acknowledged writes that do not read back.
-func (l *ledger) undone(t *testing.T) (undone []string) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for key, number := range l.last {
-		text, err := l.client.Do(t.Context(), l.client.B().Get().Key(key).Build()).ToString()
-		if got, _ := strconv.Atoi(text); got < number {
-			undone = append(undone, fmt.Sprintf("%s is %q (%v), acknowledged was %d", key, text, err, number))
-		}
-	}
-	return undone
-}
-
 // A primary that is stopped hands its slots over first: no client meets an error,
 // and no acknowledged write is undone.
 func TestAStoppedPrimaryHandsOver(t *testing.T) {
 	onServers(t, func(t *testing.T, program string) {
 		f := newFleet(t, program, 2, 1, 1)
 		f.form(t)
-		l, stop := f.writeAll(t)
+		l := f.writeAll(t, patience)
 		for round := range plannedStops {
 			primary := f.primary(t, 0)
 			if code := primary.stop(t); code != 0 {
@@ -108,13 +36,83 @@ func TestAStoppedPrimaryHandsOver(t *testing.T) {
 				t.Fatalf("round %d: the slots were not handed over: role %s, %+v", round, facts.Role, facts.LastStop)
 			}
 		}
-		stop()
+		l.stop()
 		if len(l.errors) > 0 {
 			t.Errorf("%d errors of clients, the first is: %v", len(l.errors), l.errors[0])
 		}
-		if undone := l.undone(t); len(undone) > 0 {
-			t.Errorf("%d acknowledged writes are undone: %s", len(undone), strings.Join(undone, "\n"))
-		}
+		l.nothingUndone(t)
 		t.Logf("%d planned stops: longest stall %s", plannedStops, l.stall)
 	})
+}
+
+// stopRounds is how often a whole cluster is stopped and started again: 1, or STOPS.
+func stopRounds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("STOPS")
+	if text == "" {
+		return 1
+	}
+	rounds, err := strconv.Atoi(text)
+	must(t, err)
+	return rounds
+}
+
+// All members are told to stop within a second, under writers, and come back in
+// any order: no acknowledged write is undone, whether it was acknowledged before
+// the stop, during it, or by whoever came back first.
+func TestAfterAllStoppedTheNewestDataServes(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		for name, nodes := range map[string][]int{"three shards": {2, 2, 2}, "one shard": {2}, "three copies": {3}} {
+			for _, timeout := range []string{"2000", "15000"} {
+				t.Run(name+" "+timeout, func(t *testing.T) {
+					t.Parallel()
+					seed := rand.Uint64()
+					t.Logf("seed %d", seed)
+					f := newFleet(t, program, nodes...)
+					for _, m := range f.members {
+						m.settle(t, everysec+"cluster-node-timeout "+timeout+"\n")
+					}
+					f.form(t)
+					l := f.writeAll(t, time.Second)
+					chance := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // to be the same again
+					for round := range stopRounds(t) {
+						f.stopTogether(t, chance)
+						f.startScattered(t, chance)
+						f.allReady(t)
+						l.nothingUndone(t)
+						t.Logf("round %d is over", round)
+					}
+				})
+			}
+		}
+	})
+}
+
+// stopTogether tells all members to stop within a second, each at a moment of its own.
+func (f *fleet) stopTogether(t *testing.T, chance *rand.Rand) {
+	t.Helper()
+	var stopping sync.WaitGroup
+	codes := make([]int, len(f.members))
+	for i, m := range f.members {
+		delay := time.Duration(chance.Int64N(int64(time.Second)))
+		stopping.Go(func() {
+			time.Sleep(delay)
+			codes[i] = m.stop(t)
+		})
+	}
+	stopping.Wait()
+	for i, code := range codes {
+		if code != 0 {
+			t.Fatalf("%s: exit code %d, want 0", f.members[i], code)
+		}
+	}
+}
+
+// startScattered starts all members in any order, with up to two seconds between any two.
+func (f *fleet) startScattered(t *testing.T, chance *rand.Rand) {
+	t.Helper()
+	for _, i := range chance.Perm(len(f.members)) {
+		time.Sleep(time.Duration(chance.Int64N(int64(2 * time.Second))))
+		f.members[i].start(t)
+	}
 }
