@@ -276,6 +276,10 @@ func (w *world) startPods() bool {
 			}
 			continue
 		}
+		settings := w.fileOf(pod)
+		if w.refuses(pod, settings) {
+			continue
+		}
 		w.addresses++
 		ip := fmt.Sprintf("10.0.%d.%d", w.addresses/250, w.addresses%250+1)
 		volume := string(pod.UID)
@@ -284,10 +288,12 @@ func (w *world) startPods() bool {
 		}
 		address := netip.AddrPortFrom(netip.MustParseAddr(ip), name.PortClient).String()
 		if place, used := w.volumes[volume]; used {
-			w.servers.Nodes()[place].Start(valkeytest.Start{Address: address})
+			w.servers.Nodes()[place].Start(valkeytest.Start{Address: address, Settings: settings})
 		} else {
 			w.volumes[volume] = len(w.servers.Nodes())
-			w.servers.Add(address)
+			server := w.servers.Add(address)
+			server.Kill() // it was started without its file
+			server.Start(valkeytest.Start{Data: valkeytest.Blank, Settings: settings})
 		}
 		w.live[ip] = seatOf(pod, w.volumes[volume])
 		pod.Status.PodIP, pod.Status.Phase = ip, corev1.PodRunning
