@@ -120,13 +120,18 @@ type ValkeyClusterSpec struct {
 
 	// Config holds settings of valkey.conf, for example
 	// maxmemory-policy: allkeys-lru. Settings that the operator owns are
-	// refused.
+	// refused. What servers take while they run is given to them at once, to
+	// one first: if it refuses a setting, condition Degraded says ConfigRefused
+	// with its words, and no server and no file is changed. What only a start
+	// takes, such as io-threads, and the removal of any setting replace the
+	// members one by one. Settings that come with another image or other
+	// resources are given to each member together with these.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-z][a-z0-9-]{0,62}$'))",message="spec.config: names of settings hold only lower-case letters, digits and '-'"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(self[k].contains('\\n') || self[k].contains('\\r')))",message="spec.config: a value must be one line; remove the line break"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['include','loadmodule','port','tls-port','bind','bind-source-addr','protected-mode','unixsocket','unixsocketperm','daemonize','supervised','pidfile','logfile','syslog-enabled','dir','dbfilename','rdb-del-sync-files','appendonly','appendfilename','appenddirname','appendfsync','save','aclfile','user','requirepass','masterauth','masteruser','primaryauth','primaryuser','replicaof','slaveof','rename-command','shutdown-on-sigterm','shutdown-on-sigint'] || k.startsWith('tls-') || k.startsWith('cluster-announce-') || k.startsWith('replica-announce-') || k.startsWith('slave-announce-') || k in ['cluster-enabled','cluster-config-file','cluster-port','cluster-replica-no-failover','cluster-slave-no-failover','cluster-allow-replica-migration','enable-debug-command','enable-module-command','enable-protected-configs']))",message="spec.config: this setting belongs to the operator (files, ports, addresses, persistence, users, TLS and cluster identity do); remove it, and use spec.storage and spec.users instead"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['include','loadmodule','port','tls-port','bind','bind-source-addr','protected-mode','unixsocket','unixsocketgroup','unixsocketperm','daemonize','supervised','pidfile','logfile','syslog-enabled','dir','dbfilename','rdb-del-sync-files','appendonly','appendfilename','appenddirname','appendfsync','save','aclfile','user','requirepass','masterauth','masteruser','primaryauth','primaryuser','replicaof','slaveof','rename-command','shutdown-on-sigterm','shutdown-on-sigint'] || k.startsWith('tls-') || k.startsWith('rdma-') || k.startsWith('cluster-announce-') || k.startsWith('replica-announce-') || k.startsWith('slave-announce-') || k in ['cluster-enabled','cluster-config-file','cluster-port','cluster-replica-no-failover','cluster-slave-no-failover','cluster-allow-replica-migration','enable-debug-command','enable-module-command','enable-protected-configs']))",message="spec.config: this setting belongs to the operator (files, ports, addresses, persistence, users, TLS and cluster identity do); remove it, and use spec.storage and spec.users instead"
 	Config map[string]ConfigValue `json:"config,omitempty"`
 
 	// Resources of the server container: requests and limits of CPU and

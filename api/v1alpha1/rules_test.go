@@ -167,7 +167,7 @@ var rules = map[string]rule{
 		accepted: []try{{spec: `{shards: 3, config: {cluster-node-timeout: "15000", maxclients: "100"}}`}},
 		refused: settings("cluster-enabled", "cluster-config-file", "dir", "port", "appendonly", "appendfsync", "save", "aclfile", "user",
 			"requirepass", "include", "loadmodule", "bind", "replicaof", "slaveof", "cluster-announce-ip", "replica-announce-ip",
-			"tls-port", "tls-cert-file", "shutdown-on-sigterm", "rename-command", "unixsocket", "enable-debug-command"),
+			"tls-port", "tls-cert-file", "shutdown-on-sigterm", "rename-command", "unixsocket", "unixsocketgroup", "rdma-port", "enable-debug-command"),
 	},
 	"spec.users: names that begin with '_' belong to the operator; choose another name": {
 		accepted: []try{{spec: `{shards: 3, users: [{name: app, nopass: true}]}`}},
