@@ -185,6 +185,7 @@ func TestPrimaryIsNotStoppedWithoutASuccessor(t *testing.T) {
 		}
 	}
 	replica.Lag(true)
+	w.must(w.servers.Write("what the replica lacks", "value"))
 	rounds(120)
 	asked := 0
 	for _, write := range w.tap.log {

@@ -280,27 +280,32 @@ func (w *world) startPods() bool {
 		if w.refuses(pod, settings) {
 			continue
 		}
-		w.addresses++
-		ip := fmt.Sprintf("10.0.%d.%d", w.addresses/250, w.addresses%250+1)
-		volume := string(pod.UID)
-		if claim != nil {
-			volume = string(claim.UID)
-		}
-		address := netip.AddrPortFrom(netip.MustParseAddr(ip), name.PortClient).String()
-		if place, used := w.volumes[volume]; used {
-			w.servers.Nodes()[place].Start(valkeytest.Start{Address: address, Settings: settings})
-		} else {
-			w.volumes[volume] = len(w.servers.Nodes())
-			server := w.servers.Add(address)
-			server.Kill() // it was started without its file
-			server.Start(valkeytest.Start{Data: valkeytest.Blank, Settings: settings})
-		}
-		w.live[ip] = seatOf(pod, w.volumes[volume])
-		pod.Status.PodIP, pod.Status.Phase = ip, corev1.PodRunning
-		w.must(w.api.Status().Update(w.t.Context(), pod))
+		w.serve(pod, claim)
 		return true
 	}
 	return false
+}
+
+// serve gives a pod an address and a server on its volume.
+func (w *world) serve(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) {
+	w.addresses++
+	ip := fmt.Sprintf("10.0.%d.%d", w.addresses/250, w.addresses%250+1)
+	volume := string(pod.UID)
+	if claim != nil {
+		volume = string(claim.UID)
+	}
+	address := netip.AddrPortFrom(netip.MustParseAddr(ip), name.PortClient).String()
+	if place, used := w.volumes[volume]; used {
+		w.servers.Nodes()[place].Start(valkeytest.Start{Address: address, Settings: settings})
+	} else {
+		w.volumes[volume] = len(w.servers.Nodes())
+		server := w.servers.Add(address)
+		server.Kill() // it was started without its file
+		server.Start(valkeytest.Start{Data: valkeytest.Blank, Settings: settings})
+	}
+	w.live[ip] = seatOf(pod, w.volumes[volume])
+	pod.Status.PodIP, pod.Status.Phase = ip, corev1.PodRunning
+	w.must(w.api.Status().Update(w.t.Context(), pod))
 }
 
 // brokenImage is one that no registry has.
