@@ -280,14 +280,14 @@ func (w *world) startPods() bool {
 		if w.refuses(pod, settings) {
 			continue
 		}
-		w.serve(pod, claim)
+		w.serve(pod, claim, settings)
 		return true
 	}
 	return false
 }
 
-// serve gives a pod an address and a server on its volume.
-func (w *world) serve(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) {
+// serve gives a pod an address and a server on its volume, with its settings.
+func (w *world) serve(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, settings map[string]string) {
 	w.addresses++
 	ip := fmt.Sprintf("10.0.%d.%d", w.addresses/250, w.addresses%250+1)
 	volume := string(pod.UID)
