@@ -184,6 +184,7 @@ func TestPrimaryIsNotStoppedWithoutASuccessor(t *testing.T) {
 			break
 		}
 	}
+	rounds(2) // it syncs
 	replica.Lag(true)
 	w.must(w.servers.Write("what the replica lacks", "value"))
 	rounds(120)
