@@ -86,6 +86,10 @@ func (a *agent) depart(ctx context.Context) (note string, err error) {
 			return "", err
 		}
 	}
+	if view.Info.Role == valkey.RoleReplica {
+		d.awaitQuiet(ctx) // a failover may have made it one a moment ago
+		return "", nil
+	}
 	return d.handOver(ctx, view), nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // plannedStops is how many primaries are stopped under writers.
@@ -42,6 +43,35 @@ func TestAStoppedPrimaryHandsOver(t *testing.T) {
 		}
 		l.nothingUndone(t)
 		t.Logf("%d planned stops: longest stall %s", plannedStops, l.stall)
+	})
+}
+
+// A primary that was failed over a moment before it is stopped lets clients learn
+// of that first: those that are sent on meet no error, those that are cut off do.
+func TestAFormerPrimarySendsItsClientsOnBeforeItStops(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := newFleet(t, program, 2, 1, 1)
+		f.form(t)
+		l := f.writeAll(t, patience)
+		for range plannedStops {
+			primary := f.primary(t, 0)
+			replica := f.node(0, 1-primary.node)
+			replica.operate(t, func(c *valkey.Conn) error { return c.Failover(t.Context(), valkey.Graceful) })
+			until(t, "the former primary is a replica", func() bool {
+				info, err := primary.ask("INFO", "replication")
+				return err == nil && strings.Contains(info, "role:slave") // the wire's word
+			})
+			if code := primary.stop(t); code != 0 {
+				t.Fatalf("exit code %d, want 0", code)
+			}
+			primary.start(t)
+			f.allReady(t)
+		}
+		l.stop()
+		if len(l.errors) > 0 {
+			t.Errorf("%d errors of clients, the first is: %v", len(l.errors), l.errors[0])
+		}
+		l.nothingUndone(t)
 	})
 }
 
