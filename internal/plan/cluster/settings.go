@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
@@ -70,7 +71,7 @@ func (in Input) configRevisions() map[string]int {
 // spec's settings while they run. They cannot what only a start takes, nor lose a
 // setting: its default comes back with a start alone. And settings that come with
 // another image or other resources may need these, so that a member gets both at
-// once. A file that is gone is written anew if some template names it.
+// once; and a server that does not start with a file can be given nothing. A file that is gone is written anew if some template names it.
 func (in Input) reachable(revision string, named bool) bool {
 	want := build.Settings(in.Spec)
 	file, exists := in.State.ConfigFiles[name.ConfigFile(revision)]
@@ -82,17 +83,30 @@ func (in Input) reachable(revision string, named bool) bool {
 		return false
 	}
 	changed := !maps.Equal(have, want)
+	if changed && !named {
+		return false // nobody is there to try them, and nobody loses anything
+	}
 	for i := range in.State.Members {
 		member := &in.State.Members[i]
 		if member.Record == nil || member.Record.Spec.Template.ConfigRevision != revision {
 			continue
 		}
 		given, _ := in.givenTo(member)
-		if !covers(want, given) || changed && in.alsoTemplate(member) {
+		if !covers(want, given) || changed && (in.alsoTemplate(member) || in.keptFromStarting(member)) {
 			return false
 		}
 	}
 	return true
+}
+
+// keptFromStarting says whether a member's server does not start with the file that
+// its template names, as its node says of the very pod that is there. Nobody can
+// give it others.
+func (in Input) keptFromStarting(member *state.Member) bool {
+	pod, one := state.LivePod(member.Pods)
+	ready := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
+	return one && ready != nil && ready.Reason == v1alpha1.ReasonConfigRefused && member.Record.Status.PodUID == pod.UID &&
+		pod.ConfigFile == name.ConfigFile(member.Record.Spec.Template.ConfigRevision)
 }
 
 // alsoTemplate says whether the spec asks for another image or other resources
