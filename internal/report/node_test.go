@@ -44,7 +44,7 @@ func settledNode() nodeplan.Input {
 				Phase: corev1.ClaimBound, ClassName: "fast", Requested: size("1Gi"), Capacity: size("1Gi"),
 			},
 			Class:    state.Seen(state.Class{Name: "fast", Exists: true, Expandable: true}),
-			Workload: &state.Workload{Kind: v1alpha1.WorkloadStatefulSet, Revision: "r", OwnerUIDs: []string{"node-uid"}},
+			Workload: &state.Workload{Replicas: 1, Kind: v1alpha1.WorkloadStatefulSet, Revision: "r", OwnerUIDs: []string{"node-uid"}},
 			Pods:     []state.Pod{{Name: "pod-0", UID: "pod-uid", IP: "10.0.0.7", Worker: "worker-1", Phase: corev1.PodRunning, Ready: true, Labels: podLabels}},
 			Agent: state.Seen(protocol.Facts{
 				NodeID: "abc", Role: protocol.RoleReplica, Server: protocol.ServerRunning, Decision: protocol.DecisionStart, Ready: true,

@@ -11,10 +11,17 @@ import (
 // templateCurrent applies the pod template when what the user asked for has
 // changed, and only then: what else this version of the operator would build
 // differently is taken along by the next such change. The pod goes with that, so it
-// must be one that may end.
+// must be one that may end. A workload that somebody else scaled to nothing stays so:
+// the template would start it.
 func templateCurrent(in Input) plan.Verdict {
 	if in.State.Workload.Revision == in.Spec.Template.Revision {
 		return settled()
+	}
+	if workload := in.State.Workload; workload.Replicas == 0 && !workload.Stopped {
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending, Look: plan.LookWorld,
+			Note: fmt.Sprintf("%s %s was scaled to 0 by somebody else; it gets the new template once it is scaled to 1", workload.Kind, workload.Name),
+		}
 	}
 	if !mayEnd(in) {
 		return plan.Verdict{

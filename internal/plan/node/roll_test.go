@@ -48,6 +48,9 @@ func TestNewTemplate(t *testing.T) {
 		"it owns slots, and no shard has a replica": {func(in *Input) {
 			in.Spec.Template.Revision, in.State.Agent.Value.OwnsSlots, in.State.Shape = "rev-2", protocol.Yes, "3x0"
 		}, applied},
+		"somebody else scaled it to nothing: that is left alone": {func(in *Input) {
+			in.Spec.Template.Revision, in.State.Workload.Replicas, in.State.Pods = "rev-2", 0, nil
+		}, outcome{Rule: "templateCurrent", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending}},
 		"its container does not run": {func(in *Input) {
 			in.Spec.Template.Revision, in.State.Agent = "rev-2", state.Unknown[protocol.Facts]("silent")
 			in.State.Pods[0].Ready, in.State.Pods[0].Problem = false, "container server: CrashLoopBackOff"
