@@ -244,6 +244,12 @@ type AgentStatus struct {
 	// +optional
 	Decision string `json:"decision,omitempty"`
 
+	// Files is what became of files that could not be used as they were at the last
+	// start, and where they are kept.
+	//
+	// +optional
+	Files string `json:"files,omitempty"`
+
 	// Message explains the decision.
 	//
 	// +optional

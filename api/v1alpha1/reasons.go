@@ -69,6 +69,8 @@ const (
 	ReasonConfigApplying = "ConfigApplying"
 	// ReasonConfigRefused: a server refuses a setting; the message quotes it.
 	ReasonConfigRefused = "ConfigRefused"
+	// ReasonFilesDamaged: a server cannot use the files on its volume.
+	ReasonFilesDamaged = "FilesDamaged"
 	// ReasonDowngradeRefused: the image's server could not read the data of those that run.
 	ReasonDowngradeRefused = "DowngradeRefused"
 	// ReasonChangeNotSupported: the edit cannot be carried out yet and was not begun.
@@ -168,6 +170,8 @@ const (
 	EventVolumeExpansionRecommended = "VolumeExpansionRecommended"
 	// EventDiskPressure: a volume is nearly full.
 	EventDiskPressure = "DiskPressure"
+	// EventFilesMended: an agent went on without files that could not be used, or restored one.
+	EventFilesMended = "FilesMended"
 	// EventVolumeAdopted: a kept claim was taken up again.
 	EventVolumeAdopted = "VolumeAdopted"
 )

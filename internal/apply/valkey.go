@@ -44,6 +44,8 @@ func (a Applier) doServer(ctx context.Context, action plan.Action) error {
 		})
 	case plan.SetConfig:
 		return a.setConfig(ctx, act)
+	case plan.StartEmpty:
+		return a.startEmpty(ctx, act)
 	default:
 		return fmt.Errorf("no hand knows how to %s", action)
 	}
@@ -59,6 +61,13 @@ func (a Applier) tell(ctx context.Context, to plan.Server, command func(context.
 	}
 	defer server.Close()
 	return command(ctx, server)
+}
+
+// startEmpty commands an agent, which checks that its member is still held like that.
+func (a Applier) startEmpty(ctx context.Context, act plan.StartEmpty) error {
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	return a.Command(ctx, act.Host, a.Login, act.To, act.Command)
 }
 
 // setConfig gives a server settings. What it does not take for what it is comes

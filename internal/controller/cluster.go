@@ -51,6 +51,7 @@ type ClusterReconciler struct {
 	Client     client.Client
 	Observer   observe.ClusterObserver
 	Dial       valkey.Dialer
+	Command    apply.Commander
 	Events     record.EventRecorder
 	AgentImage string
 	// Lanes is on how many members a step is carried out side by side.
@@ -76,6 +77,7 @@ func NewClusterReconciler(manager ctrl.Manager, agentImage string) *ClusterRecon
 			Dial: valkey.DialServer, Ask: observe.AskAgent, Now: time.Now,
 		},
 		Dial:       valkey.DialServer,
+		Command:    apply.CommandAgent,
 		Events:     recorder(manager),
 		AgentImage: agentImage, Lanes: lanes,
 	}
@@ -96,7 +98,7 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	made := cluster.Make(in)
 	same := r.passes.write(ctx, key, made, snapshot.Now)
 	r.failOvers.keep(key, snapshot.Now, made)
-	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
+	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Command: r.Command, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
 	r.refusals.keepCluster(snapshot, outcome)
 	r.settings.keep(key, snapshot, made, outcome)

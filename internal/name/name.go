@@ -53,6 +53,9 @@ const (
 	AnnotationStoppedInVain = "valkey.io/stopped-in-vain"
 	// AnnotationStoppedAt stands on ValkeyNodes that are stopped: since when.
 	AnnotationStoppedAt = "valkey.io/stopped-at"
+	// AnnotationStartEmpty stands on ValkeyNodes: the hold, as the agent names it, in
+	// which a person lets the member start without its data.
+	AnnotationStartEmpty = "valkey.io/start-empty"
 	// AnnotationResizeNudge stands on pods: changing it makes the kubelet look at once.
 	AnnotationResizeNudge = "valkey.io/resize-nudge"
 )

@@ -294,7 +294,8 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 	member.Record = &state.NodeRecord{
 		StoppedAt: stoppedAt,
 		UID:       string(node.UID), Version: node.ResourceVersion, StoppedInVain: node.Annotations[name.AnnotationStoppedInVain],
-		Foreign: foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
+		StartEmpty: node.Annotations[name.AnnotationStartEmpty],
+		Foreign:    foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
 		Generation: node.Generation, Spec: node.Spec, Status: node.Status,
 	}
 }

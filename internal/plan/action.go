@@ -10,6 +10,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -172,6 +173,14 @@ type ForgetNode struct {
 // data no longer needs.
 type RewriteLog struct{ Server Server }
 
+// StartEmpty lets a member whose agent holds it start without its data, which the
+// agent sets aside, if it is still in the hold that was seen.
+type StartEmpty struct {
+	Node, Host string
+	To         protocol.Addressee
+	Command    protocol.StartEmpty
+}
+
 func (Ensure) action()          {}
 func (EnsureNode) action()      {}
 func (Adopt) action()           {}
@@ -192,6 +201,7 @@ func (ScaleWorkload) action()   {}
 func (FailOver) action()        {}
 func (ForgetNode) action()      {}
 func (RewriteLog) action()      {}
+func (StartEmpty) action()      {}
 
 func (a Ensure) String() string { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
 func (a EnsureNode) String() string {
@@ -255,6 +265,10 @@ func (a ScaleWorkload) String() string {
 
 func (a ForgetNode) String() string {
 	return fmt.Sprintf("make node %s forget %s", a.From.Node, a.ID)
+}
+
+func (a StartEmpty) String() string {
+	return fmt.Sprintf("let node %s (%s) start without its data", a.Node, a.Command.Decision)
 }
 
 func (a RewriteLog) String() string { return fmt.Sprintf("rewrite the log of node %s", a.Server.Node) }

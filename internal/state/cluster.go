@@ -146,6 +146,9 @@ type NodeRecord struct {
 	// StoppedInVain is the size that the volume did not get although the member
 	// was stopped for it; empty when that never happened.
 	StoppedInVain string `json:"stoppedInVain,omitempty"`
+	// StartEmpty is the hold in which a person lets the member start without its
+	// data; empty for none.
+	StartEmpty string `json:"startEmpty,omitempty"`
 	// Generation of the spec: what was said of an earlier one is about another wish.
 	Generation int64                     `json:"generation,omitempty"`
 	Spec       v1alpha1.ValkeyNodeSpec   `json:"spec"`

@@ -171,6 +171,19 @@ type Facts struct {
 	RefusedUsers []string `json:"refusedUsers,omitempty"`
 }
 
+// Mended is what became of files that could not be used as they were, in a
+// sentence; empty when all could.
+func (f Facts) Mended() string {
+	if f.LogCutBytes == 0 {
+		return f.Kept
+	}
+	cut := fmt.Sprintf("the last %d bytes of the append-only file were not written completely, and were left out", f.LogCutBytes)
+	if f.Kept == "" {
+		return cut
+	}
+	return f.Kept + "; " + cut
+}
+
 // Loading is how far a server is with reading its data.
 type Loading struct {
 	LoadedBytes int64 `json:"loadedBytes"`

@@ -58,6 +58,9 @@ var tracks = []plan.Track[Input]{
 	{Name: "members", Rules: []plan.Rule[Input]{
 		{Name: "membersAnswer", Judge: membersAnswer},
 	}},
+	{Name: "files", Rules: []plan.Rule[Input]{
+		{Name: "filesUsable", Judge: filesUsable},
+	}},
 	{Name: "gossip", Rules: []plan.Rule[Input]{
 		{Name: "nodesMet", Judge: nodesMet},
 	}},

@@ -200,7 +200,7 @@ func TestTracks(t *testing.T) {
 		"storage/sizesGiven", "storage/growthPossible", "storage/sizesCurrent", "storage/sizeNotBelowCapacity",
 		"growth/logsShort",
 		"offline/stopsNeeded", "offline/offlineVolumesGrown",
-		"settings/settingsAccepted", "settings/settingsGiven", "access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",
+		"settings/settingsAccepted", "settings/settingsGiven", "access/userPasswordsFound", "members/membersAnswer", "files/filesUsable", "gossip/nodesMet",
 		"failover/primariesPresent", "slots/dataPresent", "slots/slotsAssigned", "replication/replicasAttached", "ghosts/ghostsForgotten",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -165,6 +165,12 @@ func podMissing(in Input) plan.Verdict {
 	return waiting
 }
 
+// release is what a person may do about a held member when the data is lost for good.
+func release(in Input) string {
+	return fmt.Sprintf("; if there is no better copy of its data, let it start without by annotating ValkeyNode %s with %s=%s",
+		in.State.Name, name.AnnotationStartEmpty, in.State.Agent.Value.Hold)
+}
+
 // memberHeld is the verdict on a member whose agent keeps the server from
 // starting, and whether that is so.
 func memberHeld(in Input) (plan.Verdict, bool) {
@@ -181,7 +187,15 @@ func memberHeld(in Input) (plan.Verdict, bool) {
 		return plan.Verdict{
 			Hold: plan.Blocked, Reason: v1alpha1.ReasonDowngradeRefused, Look: lookAgent, Note: agent.Value.Message,
 		}, true
-	case protocol.DecisionHeldEmpty, protocol.DecisionVolumeLocked, protocol.DecisionVolumeUnusable, protocol.DecisionVolumeFull:
+	case protocol.DecisionTableDamaged, protocol.DecisionDataDamaged:
+		return plan.Verdict{
+			Hold: plan.Blocked, Reason: v1alpha1.ReasonFilesDamaged, Look: plan.LookServer, Note: agent.Value.Message + release(in),
+		}, true
+	case protocol.DecisionHeldEmpty:
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer, Note: agent.Value.Message + release(in),
+		}, true
+	case protocol.DecisionVolumeLocked, protocol.DecisionVolumeUnusable, protocol.DecisionVolumeFull:
 		return plan.Verdict{
 			Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer, Note: agent.Value.Message,
 		}, true
