@@ -114,10 +114,7 @@ func TestASettingThatServersRefuse(t *testing.T) {
 			uids, had := w.podUIDs(), w.picture()
 			w.configure(row.bad)
 			w.rounds(40)
-			degraded := meta.FindStatusCondition(w.cluster().Status.Conditions, v1alpha1.ConditionDegraded)
-			if degraded.Reason != v1alpha1.ReasonConfigRefused || !strings.Contains(degraded.Message, row.words) || !strings.Contains(degraded.Message, "node prod-0-") {
-				t.Errorf("it says %s: %s", degraded.Reason, degraded.Message)
-			}
+			w.tellsRefusal(row.words)
 			if !meta.IsStatusConditionTrue(w.cluster().Status.Conditions, v1alpha1.ConditionReady) {
 				t.Error("it is not Ready")
 			}
@@ -145,10 +142,7 @@ func TestASettingThatKeepsServersFromStarting(t *testing.T) {
 	uids, before := w.podUIDs(), w.picture()
 	w.configure(config{"maxmemory": "1000", "tcp-backlog": badBacklog})
 	w.rounds(60)
-	degraded := meta.FindStatusCondition(w.cluster().Status.Conditions, v1alpha1.ConditionDegraded)
-	if degraded.Reason != v1alpha1.ReasonConfigRefused || !strings.Contains(degraded.Message, "'tcp-backlog many' argument couldn't be parsed") {
-		t.Errorf("it says %s: %s", degraded.Reason, degraded.Message)
-	}
+	w.tellsRefusal("'tcp-backlog many' argument couldn't be parsed")
 	gone := 0
 	for node, uid := range w.podUIDs() {
 		if uids[node] != uid {
@@ -177,5 +171,14 @@ func TestSettingsAreGivenOnce(t *testing.T) {
 	w.rounds(5)
 	if len(w.tap.log) != 2 {
 		t.Errorf("it went on to write %q", w.tap.log)
+	}
+}
+
+// tellsRefusal expects the status to quote a server that refuses a setting.
+func (w *world) tellsRefusal(words string) {
+	w.t.Helper()
+	degraded := meta.FindStatusCondition(w.cluster().Status.Conditions, v1alpha1.ConditionDegraded)
+	if degraded.Reason != v1alpha1.ReasonConfigRefused || !strings.Contains(degraded.Message, words) || !strings.Contains(degraded.Message, "node prod-") {
+		w.t.Errorf("it says %s: %s", degraded.Reason, degraded.Message)
 	}
 }

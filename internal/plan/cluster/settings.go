@@ -86,17 +86,21 @@ func (in Input) reachable(revision string, named bool) bool {
 	if changed && !named {
 		return false // nobody is there to try them, and nobody loses anything
 	}
+	return !in.anyOn(revision, func(member *state.Member) bool {
+		given, _ := in.givenTo(member)
+		return !covers(want, given) || changed && (in.alsoTemplate(member) || in.keptFromStarting(member))
+	})
+}
+
+// anyOn says whether something holds for a member whose template names a revision.
+func (in Input) anyOn(revision string, holds func(*state.Member) bool) bool {
 	for i := range in.State.Members {
 		member := &in.State.Members[i]
-		if member.Record == nil || member.Record.Spec.Template.ConfigRevision != revision {
-			continue
-		}
-		given, _ := in.givenTo(member)
-		if !covers(want, given) || changed && (in.alsoTemplate(member) || in.keptFromStarting(member)) {
-			return false
+		if member.Record != nil && member.Record.Spec.Template.ConfigRevision == revision && holds(member) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // keptFromStarting says whether a member's server does not start with the file that

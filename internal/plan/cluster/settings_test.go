@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,19 +237,13 @@ func TestFilesOfSettings(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			b := formedBench(configured(1, 1), 1)
-			before := b.input()
-			in := b.input()
+			in := formedBench(configured(1, 1), 1).input()
 			for _, edit := range row.edits {
 				edit(&in)
 			}
 			files, wanted := in.configFiles(), name.ConfigFile(in.configRevision())
-			moved := false
-			for _, member := range in.State.Members {
-				moved = moved || member.Record.Spec.Template.ConfigRevision != in.configRevision()
-			}
-			if moved != row.moves {
-				t.Errorf("members are to be started on another file: %t, from %q to %q", moved, before.configRevision(), in.configRevision())
+			if moved := in.moves(); moved != row.moves {
+				t.Errorf("members are to be started on another file: %t, now %s", moved, wanted)
 			}
 			if diff := cmp.Diff(row.files, contents(files, wanted)); diff != "" {
 				t.Errorf("files, the wanted one first (-want +got):\n%s", diff)
@@ -258,6 +253,13 @@ func TestFilesOfSettings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// moves says whether members are to be started on another file.
+func (in Input) moves() bool {
+	return slices.ContainsFunc(in.State.Members, func(member state.Member) bool {
+		return member.Record.Spec.Template.ConfigRevision != in.configRevision()
+	})
 }
 
 // see has the operator have written what it wants of the ConfigMap.
