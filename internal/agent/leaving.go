@@ -105,7 +105,7 @@ func (d *departure) dial(ctx context.Context, host string) (*valkey.Conn, error)
 func (d *departure) outlastPrimary(ctx context.Context, view valkey.View) (valkey.View, error) {
 	myself, _ := view.Myself()
 	host, told := "", false
-	for from, facts := range d.ask(ctx) {
+	for from, facts := range d.ask(ctx, view) {
 		if facts.NodeID == string(myself.PrimaryID) && facts.Server == protocol.ServerStopping {
 			host, told = from, true
 		}
@@ -126,15 +126,33 @@ func (d *departure) isStopping(ctx context.Context, host string) bool {
 	return err == nil && facts.ClusterID == d.config.ClusterID && facts.Server == protocol.ServerStopping
 }
 
-// ask gathers the facts of the shard's other members, by host.
-func (d *departure) ask(ctx context.Context) map[string]protocol.Facts {
+// ask gathers the facts of the shard's other members, by host. Names may be some
+// seconds behind the pods, so the servers that the own one is linked to are asked
+// too; whoever answers says whose it is.
+func (d *departure) ask(ctx context.Context, view valkey.View) map[string]protocol.Facts {
 	ctx, cancel := context.WithTimeout(ctx, briefAskTime)
 	defer cancel()
-	answers := askAll(ctx, resolve(ctx, d.config.Peers))
+	named, stop := context.WithTimeout(ctx, briefAskTime/2)
+	defer stop()
+	hosts := slices.Concat(linkedTo(view.Info.Replication), resolve(named, d.config.Peers))
+	slices.Sort(hosts)
+	answers := askAll(ctx, slices.Compact(hosts))
 	maps.DeleteFunc(answers, func(_ string, facts protocol.Facts) bool {
 		return facts.ClusterID != d.config.ClusterID || facts.Shard != d.config.Shard || facts.Node == d.config.Node
 	})
 	return answers
+}
+
+// linkedTo are the hosts that a server replicates to or from.
+func linkedTo(replication valkey.ReplicationInfo) []string {
+	var hosts []string
+	for _, replica := range replication.Replicas {
+		hosts = append(hosts, replica.Host)
+	}
+	if replication.Primary != nil {
+		hosts = append(hosts, replication.Primary.Host)
+	}
+	return hosts
 }
 
 // handOver has a replica take the place of a primary that owns slots.
@@ -146,7 +164,7 @@ func (d *departure) handOver(ctx context.Context, view valkey.View) (note string
 	began := time.Now()
 	var trouble string
 	for range handOverTries {
-		host, node, why := successor(string(myself.ID), d.ask(ctx))
+		host, node, why := successor(string(myself.ID), d.ask(ctx, view))
 		if host == "" {
 			trouble = why
 			break

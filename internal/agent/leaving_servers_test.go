@@ -46,6 +46,30 @@ func TestAStoppedPrimaryHandsOver(t *testing.T) {
 	})
 }
 
+// Names lag behind pods: a replica that is back at a new address is found all the same.
+func TestAPrimaryHandsOverToAReplicaThatNoNameLeadsTo(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		f := newFleet(t, program, 2, 1, 1)
+		f.form(t)
+		nameless := f.primary(t, 0)
+		config := nameless.config()
+		config.Peers = nil
+		nameless.stop(t)
+		nameless.startAs(t, config)
+		f.allReady(t)
+		other := f.primary(t, 0)
+		other.stop(t)
+		other.start(t)
+		f.allReady(t)
+		nameless.stop(t) // a primary again
+		nameless.start(t)
+		f.allReady(t)
+		if facts := nameless.facts(); facts.LastStop == nil || !strings.Contains(facts.LastStop.Note, "handed over to node") {
+			t.Fatalf("the slots were not handed over: %+v", facts.LastStop)
+		}
+	})
+}
+
 // A primary that was failed over a moment before it is stopped lets clients learn
 // of that first: those that are sent on meet no error, those that are cut off do.
 func TestAFormerPrimarySendsItsClientsOnBeforeItStops(t *testing.T) {
