@@ -52,12 +52,16 @@ func TestADamagedTableIsRestored(t *testing.T) {
 	})
 }
 
+func operatorWith(password string) protocol.Operator {
+	return protocol.Operator{Client: http.DefaultClient, Password: password}
+}
+
 // letStartEmpty has the operator let a member start without its data.
 func (m *member) letStartEmpty(t *testing.T, decision protocol.Decision) {
 	t.Helper()
 	until(t, "the member is held", func() bool { return m.facts().Decision == decision && m.facts().Hold != "" })
 	to := protocol.Addressee{ClusterID: clusterID, Shard: m.shard, Node: m.node}
-	must(t, protocol.Post(t.Context(), http.DefaultClient, m.host, "operator-secret", to,
+	must(t, operatorWith("operator-secret").Post(t.Context(), m.host, to,
 		protocol.StartEmpty{Hold: m.facts().Hold, Decision: decision}))
 }
 
@@ -176,7 +180,7 @@ func TestOnlyTheOperatorEndsAHold(t *testing.T) {
 			"no hold":          {"operator-secret", to, protocol.StartEmpty{Decision: right.Decision}, protocol.ErrNotHeld},
 			"another decision": {"operator-secret", to, protocol.StartEmpty{Hold: right.Hold, Decision: protocol.DecisionDataDamaged}, protocol.ErrNotHeld},
 		} {
-			err := protocol.Post(t.Context(), http.DefaultClient, m.host, test.password, test.to, test.command)
+			err := operatorWith(test.password).Post(t.Context(), m.host, test.to, test.command)
 			if !errors.Is(err, test.want) {
 				t.Errorf("%s: got %v, want %v", name, err, test.want)
 			}

@@ -41,7 +41,7 @@ type Commander func(ctx context.Context, host, password string, to protocol.Addr
 
 // CommandAgent gives a command to an agent over HTTP.
 func CommandAgent(ctx context.Context, host, password string, to protocol.Addressee, command protocol.StartEmpty) error {
-	return protocol.Post(ctx, agentClient, host, password, to, command)
+	return protocol.Operator{Client: agentClient, Password: password}.Post(ctx, host, to, command)
 }
 
 // agentClient keeps no connection: one to a pod that went would be found dead only by waiting.

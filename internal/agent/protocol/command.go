@@ -64,16 +64,17 @@ func (a Addressee) sign(password, path string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
+// Operator gives commands, signed with its password.
+type Operator struct {
+	Client   *http.Client
+	Password string
+}
+
 // Post gives a command to the agent at host (an IP address or a name). It returns
 // ErrUnsupported, ErrNotHeld or ErrSignature, possibly wrapped, where the agent says so. The
 // context bounds the whole exchange.
-func Post(ctx context.Context, client *http.Client, host, password string, to Addressee, command StartEmpty) error {
+func (o Operator) Post(ctx context.Context, host string, to Addressee, command StartEmpty) error {
 	url := "http://" + net.JoinHostPort(host, strconv.Itoa(Port)) + PathStartEmpty
-	return PostURL(ctx, client, url, password, to, command)
-}
-
-// PostURL gives a command to the agent at a whole URL.
-func PostURL(ctx context.Context, client *http.Client, url, password string, to Addressee, command StartEmpty) error {
 	body, err := json.Marshal(command)
 	if err != nil {
 		return fmt.Errorf("writing a command: %w", err)
@@ -82,8 +83,8 @@ func PostURL(ctx context.Context, client *http.Client, url, password string, to 
 	if err != nil {
 		return fmt.Errorf("commanding an agent: %w", err)
 	}
-	request.Header.Set(headerSignature, to.sign(password, request.URL.Path, body))
-	response, err := client.Do(request)
+	request.Header.Set(headerSignature, to.sign(o.Password, request.URL.Path, body))
+	response, err := o.Client.Do(request)
 	if err != nil {
 		return fmt.Errorf("commanding an agent: %w", err)
 	}

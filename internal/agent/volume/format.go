@@ -20,7 +20,7 @@ func Format(data string, appendOnly bool) (format string, known bool) {
 		}
 		path = base
 	}
-	file, err := os.Open(path) //nolint:gosec // manifests with directories in their names are refused
+	file, err := os.Open(path)
 	if err != nil {
 		return "", false
 	}
