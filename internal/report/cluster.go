@@ -131,7 +131,7 @@ func readiness(in cluster.Input, p plan.Plan, o plan.Outcome) (finding, bool) {
 	}
 	for _, rule := range topologyRules {
 		settled, why := stepFinding(p, rule)
-		if settled || introducing(in, rule) || updating(in, p, rule) {
+		if settled || returning(in, p, rule) || updating(in, p, rule) {
 			continue
 		}
 		if !in.State.Status.Formed && why.reason != v1alpha1.ReasonNameTaken && why.reason != v1alpha1.ReasonIdentityConflict {
@@ -314,6 +314,12 @@ func configurationWarnings(in cluster.Input, p plan.Plan) []finding {
 	}
 	if advice, small := cluster.SizingAdvice(in); small {
 		warnings = append(warnings, finding{v1alpha1.ReasonVolumeSmallForMaxmemory, advice})
+	}
+	if advice, crowded := cluster.CrowdedShards(in); crowded {
+		warnings = append(warnings, finding{v1alpha1.ReasonShardOnOneWorker, advice})
+	}
+	if advice, small := cluster.MemoryAdvice(in); small {
+		warnings = append(warnings, finding{v1alpha1.ReasonMemoryBelowMaxmemory, advice})
 	}
 	if !build.Names(in.Spec.Users, name.UserDefault) {
 		warnings = append(warnings, finding{v1alpha1.ReasonDefaultUserOpen, `everybody who reaches the servers may do everything: spec.users does not name the user "default"; add it with a passwordSecret, or with enabled: false`})
