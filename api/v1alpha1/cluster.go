@@ -145,6 +145,21 @@ type ValkeyClusterSpec struct {
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
 
+	// PodDisruptionBudget says whether drains of workers go by the cluster. A
+	// change takes effect at once and replaces no pod.
+	//
+	// +optional
+	PodDisruptionBudget DisruptionBudget `json:"podDisruptionBudget,omitempty,omitzero"`
+
+	// TerminationGracePeriodSeconds is how long a server that is stopped has to
+	// hand over and to save its data before it is killed, in seconds. Unset
+	// means as long as the operator reckons that it takes, 60 or more.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=30
+	// +kubebuilder:validation:Maximum=3600
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
 	// Users are the ACL users of the cluster. While the list does not name
 	// the user "default", that user may do everything without a password, and
 	// condition ConfigurationWarning says so. Changes reach the running
@@ -174,42 +189,6 @@ const (
 	// WorkloadDeployment runs each member in a Deployment of one pod, which is gone before its successor is made.
 	WorkloadDeployment WorkloadType = "Deployment"
 )
-
-// Scheduling says on which workers pods may run; each field means what it
-// means in a pod.
-type Scheduling struct {
-	// NodeSelector lists labels that a worker must have.
-	//
-	// +optional
-	// +mapType=atomic
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-
-	// Tolerations let members run on tainted workers.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=32
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-
-	// Affinity attracts members to workers or keeps them off.
-	//
-	// +optional
-	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-
-	// TopologySpreadConstraints spread the members. Unset means that members
-	// of one shard prefer different workers.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-
-	// PriorityClassName is the priority class of the pods.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	PriorityClassName string `json:"priorityClassName,omitempty"`
-}
 
 // User is one ACL user.
 //

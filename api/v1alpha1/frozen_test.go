@@ -10,8 +10,9 @@ import (
 // The fields that may change on a live cluster. Changes of everything else
 // of the spec are refused.
 var changeable = []string{
-	"spec.config", "spec.image", "spec.imagePullPolicy", "spec.imagePullSecrets", "spec.resources", "spec.scheduling",
-	"spec.storage.autoExpansion", "spec.storage.expansion", "spec.storage.retention", "spec.storage.size", "spec.users",
+	"spec.config", "spec.image", "spec.imagePullPolicy", "spec.imagePullSecrets", "spec.podDisruptionBudget", "spec.resources", "spec.scheduling",
+	"spec.storage.autoExpansion", "spec.storage.expansion", "spec.storage.retention", "spec.storage.size",
+	"spec.terminationGracePeriodSeconds", "spec.users",
 	"spec.volumePermissions",
 }
 
@@ -85,6 +86,18 @@ func TestChangesThatAreAccepted(t *testing.T) {
 		},
 		"another place": {
 			was: `{shards: 3, scheduling: {nodeSelector: {disk: ssd}}}`, spec: `{shards: 3, scheduling: {priorityClassName: high}}`,
+		},
+		"members that must keep apart": {
+			was: `{shards: 3, scheduling: {node: {spread: {shard: Preferred}}}}`, spec: `{shards: 3, scheduling: {node: {spread: {shard: Required}}, zone: {spread: {shard: Disabled}}}}`,
+		},
+		"no budget any more": {
+			was: small, spec: `{shards: 3, podDisruptionBudget: {mode: Disabled}}`,
+		},
+		"a budget again": {
+			was: `{shards: 3, podDisruptionBudget: {mode: Disabled}}`, spec: `{shards: 3, podDisruptionBudget: {mode: Cluster}}`,
+		},
+		"more time to stop": {
+			was: small, spec: `{shards: 3, terminationGracePeriodSeconds: 3600}`,
 		},
 		"another way to pull": {
 			was: `{shards: 3, imagePullPolicy: Always}`, spec: `{shards: 3, imagePullPolicy: Never}`,

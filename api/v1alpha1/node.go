@@ -169,6 +169,11 @@ type NodeTemplate struct {
 	//
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
+
+	// TerminationGracePeriodSeconds that the user asked for.
+	//
+	// +optional
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 }
 
 // ValkeyNodeStatus is what is known of one member.

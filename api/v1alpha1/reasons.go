@@ -69,6 +69,8 @@ const (
 	ReasonConfigApplying = "ConfigApplying"
 	// ReasonConfigRefused: a server refuses a setting; the message quotes it.
 	ReasonConfigRefused = "ConfigRefused"
+	// ReasonMemoryBelowData: the memory limit asked for is below what the data takes.
+	ReasonMemoryBelowData = "MemoryBelowData"
 	// ReasonFilesDamaged: a server cannot use the files on its volume.
 	ReasonFilesDamaged = "FilesDamaged"
 	// ReasonDowngradeRefused: the image's server could not read the data of those that run.
@@ -81,6 +83,10 @@ const (
 	ReasonUserRefused = "UserRefused"
 	// ReasonDefaultUserOpen: the user "default" may do everything without a password.
 	ReasonDefaultUserOpen = "DefaultUserOpen"
+	// ReasonShardOnOneWorker: all members of a shard run on one worker.
+	ReasonShardOnOneWorker = "ShardOnOneWorker"
+	// ReasonMemoryBelowMaxmemory: the memory limit is below what maxmemory lets the data take.
+	ReasonMemoryBelowMaxmemory = "MemoryBelowMaxmemory"
 	// ReasonNoAutomaticFailover: one or two shards cannot elect a primary by vote.
 	ReasonNoAutomaticFailover = "NoAutomaticFailover"
 	// ReasonNoWarning: there is nothing to warn about.

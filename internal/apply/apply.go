@@ -85,6 +85,8 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 		return a.markPod(ctx, act)
 	case plan.DeletePod:
 		return a.deletePod(ctx, act)
+	case plan.DeleteBudget:
+		return a.deleteBudget(ctx, act)
 	case plan.ScaleWorkload:
 		return a.scaleWorkload(ctx, act)
 	default:

@@ -109,3 +109,23 @@ func TestWorkloadType(t *testing.T) {
 		})
 	}
 }
+
+func TestDisruptionBudget(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct{ shards, replicas, available int32 }{
+		"a lone member may go":                  {1, 0, 0},
+		"one of a shard":                        {1, 1, 1},
+		"one of all, so that a majority stays":  {3, 2, 8},
+		"one of many without replicas":          {500, 0, 499},
+		"one of two primaries without replicas": {2, 0, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			cluster := plainCluster()
+			cluster.Spec.Shards, cluster.Spec.Replicas = row.shards, row.replicas
+			if got := build.PodDisruptionBudget(cluster).Spec.MinAvailable.IntVal; got != row.available {
+				t.Errorf("%d pods must stay, want %d", got, row.available)
+			}
+		})
+	}
+}

@@ -39,6 +39,7 @@ func NodeSpec(c Cluster, shard, node int) v1alpha1.ValkeyNodeSpec {
 			WorkloadType: WorkloadType(c.Spec), Image: c.Spec.Image, AgentImage: c.AgentImage, ConfigRevision: c.ConfigRevision,
 			ImagePullPolicy: c.Spec.ImagePullPolicy, ImagePullSecrets: c.Spec.ImagePullSecrets,
 			VolumePermissions: c.Spec.VolumePermissions, Resources: c.Spec.Resources, Scheduling: c.Spec.Scheduling,
+			TerminationGracePeriodSeconds: c.Spec.TerminationGracePeriodSeconds,
 		},
 	}
 	if StorageEnabled(c.Spec) {

@@ -120,6 +120,9 @@ type MarkPod struct {
 // DeletePod deletes a pod, so that its workload makes another one.
 type DeletePod struct{ Pod, UID string }
 
+// DeleteBudget deletes a PodDisruptionBudget, so that drains ask no more.
+type DeleteBudget struct{ Name, UID string }
+
 // Server is a Valkey server to talk to.
 type Server struct {
 	Node    string // the ValkeyNode
@@ -193,6 +196,7 @@ func (OwnClaim) action()        {}
 func (MarkClaim) action()       {}
 func (MarkPod) action()         {}
 func (DeletePod) action()       {}
+func (DeleteBudget) action()    {}
 func (MeetNode) action()        {}
 func (AssignSlots) action()     {}
 func (AttachReplica) action()   {}
@@ -239,6 +243,11 @@ func (a OwnClaim) String() string {
 func (a MarkClaim) String() string { return fmt.Sprintf("mark claim %s", a.Claim) }
 func (a MarkPod) String() string   { return fmt.Sprintf("mark pod %s", a.Pod) }
 func (a DeletePod) String() string { return fmt.Sprintf("delete pod %s", a.Pod) }
+
+func (a DeleteBudget) String() string {
+	return fmt.Sprintf("delete PodDisruptionBudget %s", a.Name)
+}
+
 func (a MeetNode) String() string {
 	return fmt.Sprintf("introduce node %s at %s to node %s", a.Node, a.Host, a.Via.Node)
 }

@@ -33,6 +33,7 @@ var tracks = []plan.Track[Input]{
 		{Name: "objectsCurrent", Judge: objectsCurrent},
 		{Name: "nodesExist", Judge: nodesExist},
 		{Name: RuleImageReadsData, Judge: imageReadsData},
+		{Name: "memoryHoldsData", Judge: memoryHoldsData},
 		{Name: RuleTemplatesCurrent, Judge: templatesCurrent},
 	}},
 	{Name: "storage", Rules: []plan.Rule[Input]{

@@ -44,6 +44,8 @@ func judge(t *testing.T, rule func(Input) plan.Verdict, rows map[string]row) {
 	}
 }
 
+func unbudgeted(in *Input) { in.Spec.PodDisruptionBudget.Mode = v1alpha1.DisruptionDisabled }
+
 func TestNamesFree(t *testing.T) {
 	t.Parallel()
 	taken := []string{"blocked NameTaken"}
@@ -60,7 +62,20 @@ func TestNamesFree(t *testing.T) {
 			want: []string{"wait Forming"},
 		},
 		"a ValkeyNode is somebody else's": {edit: func(in *Input) { in.State.Members[0].Record.Foreign = true }, want: taken},
-		"nothing exists yet":              {edit: func(in *Input) { in.State.Objects, in.State.Members = nil, nil }, want: []string{"settled"}},
+		"a budget of the user's own, where none of ours is wanted": {
+			edit: func(in *Input) {
+				unbudgeted(in)
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{Foreign: true}
+			},
+			want: []string{"settled"},
+		},
+		"a budget is somebody else's": {
+			edit: func(in *Input) {
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{Foreign: true}
+			},
+			want: taken,
+		},
+		"nothing exists yet": {edit: func(in *Input) { in.State.Objects, in.State.Members = nil, nil }, want: []string{"settled"}},
 	})
 }
 
@@ -130,6 +145,24 @@ func TestObjectsCurrent(t *testing.T) {
 			edit: func(in *Input) { in.State.Objects["Service/valkey-prod"] = state.Object{Digest: "other"} },
 			want: []string{"settled Forming", "apply Service valkey-prod"},
 		},
+		"the budget is not wanted any more": {
+			edit: func(in *Input) {
+				unbudgeted(in)
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{UID: "budget-uid"}
+			},
+			want: []string{"settled Forming", "delete PodDisruptionBudget valkey-prod"},
+		},
+		"there is no budget, and none is wanted": {
+			edit: func(in *Input) { unbudgeted(in); delete(in.State.Objects, "PodDisruptionBudget/valkey-prod") },
+			want: []string{"settled"},
+		},
+		"a budget that is not ours stays": {
+			edit: func(in *Input) {
+				unbudgeted(in)
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{UID: "theirs", Foreign: true}
+			},
+			want: []string{"settled"},
+		},
 		"a setting was added": {
 			edit: func(in *Input) { in.Spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory": "1gb"} },
 			want: []string{"settled Forming", "apply ConfigMap valkey-prod"},
@@ -196,7 +229,7 @@ func TestTracks(t *testing.T) {
 		}
 	}
 	want := []string{
-		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/imageReadsData", "objects/templatesCurrent",
+		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/imageReadsData", "objects/memoryHoldsData", "objects/templatesCurrent",
 		"storage/sizesGiven", "storage/growthPossible", "storage/sizesCurrent", "storage/sizeNotBelowCapacity",
 		"growth/logsShort",
 		"offline/stopsNeeded", "offline/offlineVolumesGrown",
