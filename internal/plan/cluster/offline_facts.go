@@ -292,8 +292,23 @@ func unwell(in Input, shard int) string {
 		if v.id != primary.id && !seconds(v, primary) {
 			return fmt.Sprintf("node %s is not in sync with node %s", v.Name, primary.Name)
 		}
+		if voter, unaware := unawareVoter(in, v, primary); v.id != primary.id && unaware {
+			return fmt.Sprintf("node %s has yet to hear that node %s is a replica of node %s", voter.Name, v.Name, primary.Name)
+		}
 	}
 	return ""
+}
+
+// unawareVoter is a primary that does not know of a replica whose it is, and so
+// would not vote for it: a failover would hold up writes for five seconds in vain.
+func unawareVoter(in Input, replica, primary voice) (voice, bool) {
+	for _, v := range in.voices() {
+		entry, known := v.table.ByID(replica.id)
+		if v.primaryWithSlots() && (!known || !entry.Flags.Replica || entry.PrimaryID != primary.id) {
+			return v, true
+		}
+	}
+	return voice{}, false
 }
 
 // seconds says whether a replica could take its primary's place: it follows it, is in

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,19 @@ func TestTemplatesCurrent(t *testing.T) {
 		"nobody goes while a replica is not in sync": {spec: persistent(3, 1), happens: func(b *bench) {
 			b.roll([2]int{0, 1})
 			b.at(2, 1).server.Silence(true)
+		}, want: []string{waits}},
+		"nobody goes while a voter does not know of a replica whose it is": {spec: persistent(3, 1), happens: func(b *bench) {
+			b.roll([2]int{0, 1})
+			replica := b.at(0, 1).server.ID()
+			b.edit(2, 0, func(m *state.Member) {
+				view := &m.Server.Value
+				view.Table.Nodes = slices.Clone(view.Table.Nodes)
+				for i, entry := range view.Table.Nodes {
+					if entry.ID == replica {
+						view.Table.Nodes[i].Flags.Replica, view.Table.Nodes[i].Flags.Primary = false, true
+					}
+				}
+			})
 		}, want: []string{waits}},
 		"nobody goes while an agent does not answer":  {spec: persistent(3, 1), happens: func(b *bench) { b.roll([2]int{0, 1}); b.at(2, 0).mute = true }, want: []string{waits}},
 		"nobody goes while a pod is not ready":        {spec: persistent(3, 1), happens: func(b *bench) { b.roll([2]int{0, 1}); b.unready(1, 0, "") }, want: []string{waits}},
