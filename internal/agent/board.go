@@ -66,8 +66,10 @@ func (b *board) decide(phase probe.Phase, verdict guard.Verdict) {
 	if b.verdict != verdict {
 		b.log.Info("decision", "decision", verdict.Decision, "message", verdict.Message)
 	}
-	b.hold = b.holdFor(phase, verdict)
-	b.verdict = verdict
+	hold := b.holdFor(phase, verdict)
+	// A word that came while the decision was being made is about the last one.
+	b.commanded = b.commanded && hold == b.hold
+	b.hold, b.verdict = hold, verdict
 	b.enter(phase)
 }
 

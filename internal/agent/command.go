@@ -58,7 +58,7 @@ func (b *board) command(command protocol.StartEmpty) error {
 }
 
 // takeCommand is the decision that a command since the last try to start was
-// about, and whether there was one. It counts once.
+// about, and whether there was one. It counts once, and for that hold alone: see decide.
 func (b *board) takeCommand() (decision protocol.Decision, given bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
