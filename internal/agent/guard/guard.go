@@ -120,6 +120,11 @@ func damaged(damage Damage) (verdict Verdict, unusable bool) {
 func decideFull(member Member, shard Shard) Verdict {
 	node, waits := firstSilent(member, shard)
 	switch {
+	case !shard.NodesKnown && member.Restored:
+		return Verdict{
+			Decision: protocol.DecisionTableDamaged,
+			Message:  "the node table was damaged, its copy says that this member is the primary, and the list of members that could deny it cannot be read",
+		}
 	case waits && member.Restored:
 		return Verdict{Decision: protocol.DecisionTableDamaged, Message: fmt.Sprintf(
 			"the node table was damaged, and its copy says that this member is the primary, which node %d could deny but has not answered", node)}

@@ -86,6 +86,7 @@ func TestDecide(t *testing.T) {
 		"a replica waits for nobody":                                   {member: with(fullOwner, func(m *guard.Member) { m.Role, m.OwnsSlots = protocol.RoleReplica, false }), shard: patient(shard(2)), want: protocol.DecisionStart},
 		"a successor that answers is not waited for":                   {member: fullOwner, shard: patient(shard(3, primary(1, 6))), want: protocol.DecisionStartReplaced},
 		"an owner by a copy of the table waits without a limit":        {member: with(fullOwner, restored), shard: shard(2), want: protocol.DecisionTableDamaged},
+		"an owner by a copy of the table waits for a list":             {member: with(fullOwner, restored), want: protocol.DecisionTableDamaged},
 		"an owner by a copy of the table starts when nobody denies it": {member: with(fullOwner, restored), shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionStart},
 		"an owner by a copy of the table, alone in its shard, starts":  {member: with(fullOwner, restored), shard: shard(1), want: protocol.DecisionStart},
 		"an owner by a copy of the table that was replaced knows it":   {member: with(fullOwner, restored), shard: shard(2, primary(1, 6)), want: protocol.DecisionStartReplaced},
