@@ -72,6 +72,7 @@ func (a *agent) mendTable() {
 			a.log.Warn("no copy of the node table could be made", "error", err)
 		}
 		step("copy of the node table")
+		a.restored = volume.IsRestored(a.config.Data)
 		return
 	}
 	keptAs, err := volume.RestoreTable(a.config.Data)
@@ -134,8 +135,20 @@ func (a *agent) setAside(all bool) error {
 		why = a.damage.Table
 	}
 	a.tell(why+"; this member goes on without its files", directory)
-	a.damage, a.restored = guard.Damage{}, false
+	a.damage = guard.Damage{}
+	if all {
+		a.believeTable()
+	}
 	return nil
+}
+
+// believeTable forgets that the node table is from a copy: there is none any
+// more, or who could deny it was asked.
+func (a *agent) believeTable() {
+	a.restored = false
+	if err := volume.ForgetRestored(a.config.Data); err != nil {
+		a.log.Warn("the node table is still taken for a copy", "error", err)
+	}
 }
 
 // tell tells what was done to the member's files, and where they are kept.

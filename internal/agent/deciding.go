@@ -31,6 +31,7 @@ func (a *agent) mayStart(ctx context.Context) bool {
 			return false
 		}
 		if starts(verdict.Decision) {
+			a.believeTable()
 			a.board.setReplaced(verdict.Decision == protocol.DecisionStartReplaced)
 			a.board.decide(probe.Deciding, verdict)
 			return true

@@ -20,6 +20,7 @@ var leftovers = []string{
 	// The agent's own, which are replaced in one step.
 	TableFile + ".[0-9]*",
 	ownDirectory + "/" + copyFile + ".[0-9]*",
+	ownDirectory + "/" + restoredFile + ".[0-9]*",
 }
 
 // Clean removes the left-overs of saves that were cut short and returns their

@@ -15,6 +15,9 @@ import (
 // copyFile is the agent's copy of the last whole node table.
 const copyFile = TableFile
 
+// restoredFile says that the node table is from the copy.
+const restoredFile = "table-restored"
+
 // damagedFile is, with a number, the name under which a damaged node table is kept.
 const damagedFile = TableFile + ".damaged-"
 
@@ -62,6 +65,10 @@ func RestoreTable(data string) (keptAs string, err error) {
 	if err != nil {
 		return "", err
 	}
+	// Whoever starts after a crash at any point from here knows it too.
+	if err := writeDurably(ownFile(data, restoredFile), nil); err != nil {
+		return "", fmt.Errorf("noting that the node table is restored: %w", err)
+	}
 	// A second name for it: at no time is there no table.
 	keptAs = nextName(data, damagedFile)
 	if err := os.Link(path, filepath.Join(data, keptAs)); errors.Is(err, fs.ErrNotExist) {
@@ -73,6 +80,22 @@ func RestoreTable(data string) (keptAs string, err error) {
 		return "", fmt.Errorf("restoring the node table: %w", err)
 	}
 	return keptAs, keepNewest(data, damagedFile)
+}
+
+// IsRestored says whether the node table is from a copy, and no server has been
+// allowed to start on it since. What cannot be read is taken for one.
+func IsRestored(data string) bool {
+	_, err := os.Lstat(ownFile(data, restoredFile))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// ForgetRestored notes that the node table may be believed like any other.
+func ForgetRestored(data string) error {
+	err := os.Remove(ownFile(data, restoredFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // numbered are the numbers n of what is kept under the names prefix<n>.
