@@ -37,6 +37,8 @@ type seat struct {
 	// agent, unless empty, is what the agent says of its server, which is down.
 	agent protocol.ServerState
 	empty protocol.Answer
+	// patience is for how many passes its agent waits for other agents' answers.
+	patience int
 }
 
 // bench is a cluster of which Kubernetes has everything, over servers in
@@ -179,7 +181,7 @@ func (s *seat) facts() protocol.Facts {
 	view := s.server.View()
 	myself, _ := view.Myself()
 	facts := protocol.Facts{
-		ClusterID: identity, Shard: s.shard, Node: s.index, NodeID: string(myself.ID),
+		ClusterID: identity, Shard: s.shard, Node: s.index, NodeID: string(myself.ID), PrimaryID: string(myself.PrimaryID),
 		Role: protocol.RolePrimary, OwnsSlots: protocol.No, ConfigEpoch: myself.ConfigEpoch,
 		Server: protocol.ServerRunning, Decision: protocol.DecisionStart, Ready: true, Empty: s.empty,
 	}

@@ -34,13 +34,16 @@ type berth struct {
 	*seat
 
 	template v1alpha1.NodeTemplate // that of its ValkeyNode
-	runs     string               // revision of the template that its pod was made from
+	runs     string                // revision of the template that its pod was made from
 	// rolling says that its node says so, replaced that a server which served was
 	// ended for it and is not back yet.
 	rolling, replaced bool
+	seemsReady        bool // what the kubelet said last, which may be over
 }
 
-func (b *berth) broken() bool { return b.template.Image == brokenImage && b.runs == b.template.Revision }
+func (b *berth) broken() bool {
+	return b.template.Image == brokenImage && b.runs == b.template.Revision
+}
 
 // fleet is a cluster in weather whose members get new templates.
 type fleet struct {
@@ -87,7 +90,7 @@ func launch(t *rapid.T) *fleet {
 	in := b.input()
 	for _, s := range b.seats {
 		template := build.NodeSpec(in.build(), s.shard, s.index).Template
-		f.berths = append(f.berths, &berth{seat: s, template: template, runs: template.Revision})
+		f.berths = append(f.berths, &berth{seat: s, template: template, runs: template.Revision, seemsReady: true})
 	}
 	b.edits = append(b.edits, f.see)
 	f.edit("valkey/valkey:9.1.3")
@@ -174,7 +177,7 @@ func (f *fleet) see(in *Input) {
 			member.Pods = []state.Pod{{Name: member.Name, UID: b.runs, Phase: corev1.PodPending, Problem: "ImagePullBackOff"}}
 		}
 		for j := range member.Pods {
-			member.Pods[j].Ready = f.ready(b)
+			member.Pods[j].Ready = b.seemsReady && !b.broken()
 		}
 		if b.rolling {
 			told(member, v1alpha1.ConditionWorkloadReady, v1alpha1.ReasonRollingOut, 0)
@@ -209,6 +212,11 @@ func (f *fleet) pass(nodesRest bool) plan.Plan {
 	}
 	f.servers.Step()
 	f.now = f.now.Add(valkeytest.StepTime)
+	if rapid.IntRange(0, 2).Draw(f.t, "kubelets look") > 0 {
+		for _, b := range f.berths {
+			b.seemsReady = f.ready(b)
+		}
+	}
 	f.checkWorld()
 	return made
 }

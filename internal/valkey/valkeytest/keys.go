@@ -51,7 +51,7 @@ func (c *Cluster) Lost() []string {
 func (c *Cluster) owner(key string) *Node {
 	slot := valkey.KeySlot(key)
 	for _, n := range c.nodes {
-		if n.onBus() && n.isPrimary() && n.self.slots.Contains(slot) && n.serves() {
+		if n.onBus() && !n.closed && n.isPrimary() && n.self.slots.Contains(slot) && n.serves() {
 			return n
 		}
 	}

@@ -35,6 +35,7 @@ type Start struct {
 	Data    Data
 	Loading time.Duration // virtual time it takes to read the dataset
 	Barred  bool          // no primary accepts it as a replica, as with a wrong password
+	Closed  bool          // its users are off until it follows somebody: no client writes, no replica syncs
 	// Settings are what its file says; nil: what it said at the last start. One
 	// that the server does not take ends it at once.
 	Settings map[string]string
@@ -49,6 +50,7 @@ type Node struct {
 	silent      bool
 	lagging     bool
 	barred      bool
+	closed      bool
 	address     netip.AddrPort
 	runID       string
 	startedAt   time.Duration
@@ -210,7 +212,7 @@ func (n *Node) boot(start Start) {
 		panic(fmt.Sprintf("valkeytest: %s is in use", n.address))
 	}
 	now := n.cluster.now
-	n.running, n.silent, n.lagging, n.barred = true, false, false, start.Barred
+	n.running, n.silent, n.lagging, n.barred, n.closed = true, false, false, start.Barred, start.Closed
 	n.runID = string(n.cluster.randomID())
 	n.startedAt, n.loadedAt = now, now+start.Loading
 	// An append-only file keeps no history: every start begins a new one.

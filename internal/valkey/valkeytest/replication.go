@@ -24,7 +24,7 @@ type replicaLink struct {
 
 // follow makes the server a replica. Its data stays until the first sync.
 func (n *Node) follow(primary valkey.NodeID) {
-	n.self.primaryID, n.self.slots = primary, nil
+	n.self.primaryID, n.self.slots, n.closed = primary, nil, false
 	n.link = replicaLink{primary: primary}
 	n.manual, n.electionAt = manualFailover{}, 0
 }
@@ -80,7 +80,7 @@ func (n *Node) source() *Node {
 		return nil
 	}
 	target := n.reach(line)
-	if target == nil || target.self.id != line.id || !target.isPrimary() {
+	if target == nil || target.self.id != line.id || !target.isPrimary() || target.closed {
 		return nil
 	}
 	return target
