@@ -87,6 +87,8 @@ const (
 	ReasonShardOnOneWorker = "ShardOnOneWorker"
 	// ReasonMemoryBelowMaxmemory: the memory limit is below what maxmemory lets the data take.
 	ReasonMemoryBelowMaxmemory = "MemoryBelowMaxmemory"
+	// ReasonGracePeriodShort: a server may need longer to stop than the spec gives it.
+	ReasonGracePeriodShort = "GracePeriodShort"
 	// ReasonNoAutomaticFailover: one or two shards cannot elect a primary by vote.
 	ReasonNoAutomaticFailover = "NoAutomaticFailover"
 	// ReasonNoWarning: there is nothing to warn about.

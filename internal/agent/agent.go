@@ -108,12 +108,13 @@ func (a *agent) supervise(ctx context.Context) (code int, again bool, err error)
 		return a.failed(server.Exit(), tail.Lines()), false, nil
 	case <-ctx.Done():
 	}
+	told := time.Now()
 	a.board.setPhase(probe.Leaving)
 	note := a.leave(ctx, server)
 	a.board.setPhase(probe.Stopping)
 	a.awaitLog(server)
 	stopLooking()
-	return a.stop(server, note)
+	return a.stop(server, departed{told, note})
 }
 
 // together runs tasks until the returned function is called, which waits for
@@ -130,8 +131,14 @@ func together(ctx context.Context, tasks ...func(context.Context)) (stop func())
 	}
 }
 
-// stop has the server end. The note says what has become of its slots.
-func (a *agent) stop(server *process.Server, note string) (code int, again bool, err error) {
+// departed is when a member was told to stop, and what has become of its slots.
+type departed struct {
+	told time.Time
+	note string
+}
+
+// stop has the server end.
+func (a *agent) stop(server *process.Server, left departed) (code int, again bool, err error) {
 	a.log.Info("stopping the server")
 	if err := server.Signal(syscall.SIGTERM); err != nil {
 		return 1, false, err
@@ -139,11 +146,12 @@ func (a *agent) stop(server *process.Server, note string) (code int, again bool,
 	a.awaitEnd(server)
 	exit := server.Exit()
 	how := exit.String()
-	if note != "" {
-		how += "; " + note
+	if left.note != "" {
+		how += "; " + left.note
 	}
-	a.log.Info("the server has ended", "how", how)
-	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: how})
+	took := time.Since(left.told)
+	a.log.Info("the server has ended", "how", how, "after", took.Round(time.Millisecond))
+	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: how, TookMillis: took.Milliseconds()})
 	return 0, false, nil
 }
 

@@ -27,11 +27,6 @@ const (
 	// agentInImage is where the operator's image keeps the agent.
 	agentInImage = "/agent"
 
-	// terminationGrace is how many seconds a server has to save its data and
-	// hand over before it is killed: the server itself waits up to 10 s for
-	// its replicas, the rest is for writing a dump of some gigabytes.
-	terminationGrace = 60
-
 	// secretMode lets the owner and the pod's fsGroup read, nobody else.
 	secretMode = 0o440
 )
@@ -52,20 +47,12 @@ func podTemplate(member Member) *corev1ac.PodTemplateSpecApplyConfiguration {
 		WithSecurityContext(podSecurity()).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
-		WithTerminationGracePeriodSeconds(gracePeriod(template))
+		WithTerminationGracePeriodSeconds(gracePeriod(member))
 	for _, secret := range template.ImagePullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
 	schedule(pod, member)
 	return corev1ac.PodTemplateSpec().WithLabels(member.Labels()).WithAnnotations(podAnnotations(member)).WithSpec(pod)
-}
-
-// gracePeriod is how many seconds a server has to stop.
-func gracePeriod(template v1alpha1.NodeTemplate) int64 {
-	if asked := template.TerminationGracePeriodSeconds; asked != nil {
-		return *asked
-	}
-	return terminationGrace
 }
 
 // podAnnotations say which template a pod was made from.

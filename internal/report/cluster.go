@@ -321,6 +321,9 @@ func configurationWarnings(in cluster.Input, p plan.Plan) []finding {
 	if advice, small := cluster.MemoryAdvice(in); small {
 		warnings = append(warnings, finding{v1alpha1.ReasonMemoryBelowMaxmemory, advice})
 	}
+	if advice, short := cluster.GraceAdvice(in); short {
+		warnings = append(warnings, finding{v1alpha1.ReasonGracePeriodShort, advice})
+	}
 	if !build.Names(in.Spec.Users, name.UserDefault) {
 		warnings = append(warnings, finding{v1alpha1.ReasonDefaultUserOpen, `everybody who reaches the servers may do everything: spec.users does not name the user "default"; add it with a passwordSecret, or with enabled: false`})
 	}

@@ -172,6 +172,13 @@ func TestClusterStatus(t *testing.T) {
 			},
 			want: changes{"ConfigurationWarning": "True MemoryBelowMaxmemory"},
 		},
+		"servers are given too little time to stop": {
+			edit: func(in *cluster.Input) {
+				in.Spec.TerminationGracePeriodSeconds = new(int64(30))
+				in.State.Members[0].Agent = state.Seen(protocol.Facts{Files: &protocol.Files{SaveSeconds: 20}})
+			},
+			want: changes{"ConfigurationWarning": "True GracePeriodShort"},
+		},
 		"three shards fail over by themselves": {edit: func(in *cluster.Input) { in.Spec.Shards = 3 }, want: changes{"ConfigurationWarning": "False NoWarning"}},
 	} {
 		t.Run(what, func(t *testing.T) {

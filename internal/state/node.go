@@ -79,6 +79,8 @@ type Workload struct {
 	PodRevision string `json:"podRevision,omitempty"`
 	// Replicas is how many pods it shall have.
 	Replicas int32 `json:"replicas"`
+	// GraceSeconds is how long its pod has to end before it is killed.
+	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// Stopped says that the operator keeps its pod away. One without replicas
 	// that is not was scaled by somebody else.
 	Stopped bool              `json:"stopped,omitempty"`

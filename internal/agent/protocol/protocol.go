@@ -221,6 +221,9 @@ type Files struct {
 	// beside the files that are there; 0 while one is being written, which
 	// counts as used already.
 	NextBytes int64 `json:"nextBytes,omitempty"`
+	// SaveSeconds is how long the last rewrite or dump took, whichever took longer; 0
+	// while none was made.
+	SaveSeconds int64 `json:"saveSeconds,omitempty"`
 	// WriteFailed says that the server cannot write its append-only file, and
 	// so refuses writes. RewriteFailed says that the last rewrite or dump failed.
 	WriteFailed   bool `json:"writeFailed,omitempty"`
@@ -238,7 +241,11 @@ type Files struct {
 type Stop struct {
 	At    time.Time `json:"at"`
 	Clean bool      `json:"clean"`
-	Note  string    `json:"note,omitempty"`
+	// Note is how it ended, what became of its slots, and what it said last.
+	Note string `json:"note,omitempty"`
+	// TookMillis is the time from the word that the member is to stop to the server's
+	// end; 0 for a server that ended by itself.
+	TookMillis int64 `json:"tookMillis,omitempty"`
 }
 
 // maxDocument bounds what is read from a peer: a facts document is about 1 KiB.
