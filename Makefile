@@ -78,7 +78,7 @@ test-api: lab-build ## tests against a real API server on the loopback interface
 	go test -tags apiserver ./internal/apitest/...
 
 fuzz: ## each fuzz target for FUZZTIME, and clusters in weather that no test has seen
-	go test ./internal/plan/cluster -run=TestWeather -rapid.checks=500 -rapid.seed=$$(date +%s)
+	go test ./internal/plan/cluster -run='Weather|TheNewest' -rapid.checks=500 -rapid.seed=$$(date +%s)
 	@grep -rlE '^func Fuzz' --include='*_test.go' internal | while read -r file; do \
 		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' "$$file"); do \
 			echo "$$target"; go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) "./$$(dirname "$$file")"; \

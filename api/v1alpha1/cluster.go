@@ -26,13 +26,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.endsWith('-nodes')",message="metadata.name must not end in '-nodes': that name belongs to the headless Service of another cluster; choose another name"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.storage) || !has(oldSelf.spec.storage) || !oldSelf.spec.storage.enabled",message="spec.storage cannot be removed while storage is enabled: members would lose their volumes; put the block back"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || has(oldSelf.spec.storage) || !self.spec.storage.enabled",message="spec.storage.enabled of a live cluster cannot be changed yet; create a new cluster with storage and move the data to it"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || self.spec.image == oldSelf.spec.image",message="spec.image of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.config) == has(oldSelf.spec.config) && (!has(self.spec.config) || self.spec.config == oldSelf.spec.config))",message="spec.config of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.resources) == has(oldSelf.spec.resources) && (!has(self.spec.resources) || self.spec.resources == oldSelf.spec.resources))",message="spec.resources of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.scheduling) == has(oldSelf.spec.scheduling) && (!has(self.spec.scheduling) || self.spec.scheduling == oldSelf.spec.scheduling))",message="spec.scheduling of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.volumePermissions) && self.spec.volumePermissions) == (has(oldSelf.spec.volumePermissions) && oldSelf.spec.volumePermissions)",message="spec.volumePermissions of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.imagePullPolicy) == has(oldSelf.spec.imagePullPolicy) && (!has(self.spec.imagePullPolicy) || self.spec.imagePullPolicy == oldSelf.spec.imagePullPolicy))",message="spec.imagePullPolicy of a formed cluster cannot be changed yet; set it back to its former value"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.formed) && oldSelf.status.formed) || (has(self.spec.imagePullSecrets) == has(oldSelf.spec.imagePullSecrets) && (!has(self.spec.imagePullSecrets) || self.spec.imagePullSecrets == oldSelf.spec.imagePullSecrets))",message="spec.imagePullSecrets of a formed cluster cannot be changed yet; set it back to its former value"
 type ValkeyCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -80,8 +73,9 @@ type ValkeyClusterSpec struct {
 	// +kubebuilder:validation:Maximum=5
 	Replicas int32 `json:"replicas"`
 
-	// Image of the Valkey server, version 8.0 or newer. It cannot be changed
-	// once the cluster has formed, yet.
+	// Image of the Valkey server, version 8.0 or newer. Another image, as any
+	// change of what pods are made from, is rolled out: one member of a shard
+	// at a time, replicas first, and a primary after a replica took its place.
 	//
 	// +kubebuilder:default="valkey/valkey:9.1.2"
 	// +kubebuilder:validation:MinLength=1
@@ -126,26 +120,45 @@ type ValkeyClusterSpec struct {
 
 	// Config holds settings of valkey.conf, for example
 	// maxmemory-policy: allkeys-lru. Settings that the operator owns are
-	// refused. It cannot be changed once the cluster has formed, yet.
+	// refused. What servers take while they run is given to them at once, to
+	// one first: if it refuses a setting, condition Degraded says ConfigRefused
+	// with its words, and no server and no file is changed. What only a start
+	// takes, such as io-threads, and the removal of any setting replace the
+	// members one by one. Settings that come with another image or other
+	// resources are given to each member together with these.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-z][a-z0-9-]{0,62}$'))",message="spec.config: names of settings hold only lower-case letters, digits and '-'"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(self[k].contains('\\n') || self[k].contains('\\r')))",message="spec.config: a value must be one line; remove the line break"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['include','loadmodule','port','tls-port','bind','bind-source-addr','protected-mode','unixsocket','unixsocketperm','daemonize','supervised','pidfile','logfile','syslog-enabled','dir','dbfilename','rdb-del-sync-files','appendonly','appendfilename','appenddirname','appendfsync','save','aclfile','user','requirepass','masterauth','masteruser','primaryauth','primaryuser','replicaof','slaveof','rename-command','shutdown-on-sigterm','shutdown-on-sigint'] || k.startsWith('tls-') || k.startsWith('cluster-announce-') || k.startsWith('replica-announce-') || k.startsWith('slave-announce-') || k in ['cluster-enabled','cluster-config-file','cluster-port','cluster-replica-no-failover','cluster-slave-no-failover','cluster-allow-replica-migration','enable-debug-command','enable-module-command','enable-protected-configs']))",message="spec.config: this setting belongs to the operator (files, ports, addresses, persistence, users, TLS and cluster identity do); remove it, and use spec.storage and spec.users instead"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['include','loadmodule','port','tls-port','bind','bind-source-addr','protected-mode','unixsocket','unixsocketgroup','unixsocketperm','daemonize','supervised','pidfile','logfile','syslog-enabled','dir','dbfilename','rdb-del-sync-files','appendonly','appendfilename','appenddirname','appendfsync','save','aclfile','user','requirepass','masterauth','masteruser','primaryauth','primaryuser','replicaof','slaveof','rename-command','shutdown-on-sigterm','shutdown-on-sigint'] || k.startsWith('tls-') || k.startsWith('rdma-') || k.startsWith('cluster-announce-') || k.startsWith('replica-announce-') || k.startsWith('slave-announce-') || k in ['cluster-enabled','cluster-config-file','cluster-port','cluster-replica-no-failover','cluster-slave-no-failover','cluster-allow-replica-migration','enable-debug-command','enable-module-command','enable-protected-configs']))",message="spec.config: this setting belongs to the operator (files, ports, addresses, persistence, users, TLS and cluster identity do); remove it, and use spec.storage and spec.users instead"
 	Config map[string]ConfigValue `json:"config,omitempty"`
 
 	// Resources of the server container: requests and limits of CPU and
-	// memory. It cannot be changed once the cluster has formed, yet.
+	// memory.
 	//
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty,omitzero"`
 
-	// Scheduling says on which workers the members may run. It cannot be
-	// changed once the cluster has formed, yet.
+	// Scheduling says on which workers the members may run.
 	//
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
+
+	// PodDisruptionBudget says whether drains of workers go by the cluster. A
+	// change takes effect at once and replaces no pod.
+	//
+	// +optional
+	PodDisruptionBudget DisruptionBudget `json:"podDisruptionBudget,omitempty,omitzero"`
+
+	// TerminationGracePeriodSeconds is how long a server that is stopped has to
+	// hand over and to save its data before it is killed, in seconds. Unset
+	// means as long as the operator reckons that it takes, 60 or more.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=30
+	// +kubebuilder:validation:Maximum=3600
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	// Users are the ACL users of the cluster. While the list does not name
 	// the user "default", that user may do everything without a password, and
@@ -176,42 +189,6 @@ const (
 	// WorkloadDeployment runs each member in a Deployment of one pod, which is gone before its successor is made.
 	WorkloadDeployment WorkloadType = "Deployment"
 )
-
-// Scheduling says on which workers pods may run; each field means what it
-// means in a pod.
-type Scheduling struct {
-	// NodeSelector lists labels that a worker must have.
-	//
-	// +optional
-	// +mapType=atomic
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-
-	// Tolerations let members run on tainted workers.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=32
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-
-	// Affinity attracts members to workers or keeps them off.
-	//
-	// +optional
-	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-
-	// TopologySpreadConstraints spread the members. Unset means that members
-	// of one shard prefer different workers.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-
-	// PriorityClassName is the priority class of the pods.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	PriorityClassName string `json:"priorityClassName,omitempty"`
-}
 
 // User is one ACL user.
 //
@@ -336,6 +313,12 @@ type ValkeyClusterStatus struct {
 	// +optional
 	ShardsReady string `json:"shardsReady,omitempty"`
 
+	// Rollout says how far a new template of the pods has got; unset when every
+	// member runs the newest.
+	//
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// Storage sums up the volumes.
 	//
 	// +optional
@@ -349,6 +332,24 @@ type ValkeyClusterStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutStatus is how far a new template of the pods has got.
+type RolloutStatus struct {
+	// Since is when the rollout was first seen.
+	Since metav1.Time `json:"since"`
+
+	// Updated is the number of members that run the newest template.
+	Updated int32 `json:"updated"`
+
+	// Members is the number of members in all.
+	Members int32 `json:"members"`
+
+	// StoppedBy names the pod that does not run, for which nobody else is
+	// replaced, and why it does not.
+	//
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
 }
 
 // StorageStatus sums up the volumes of a cluster.

@@ -136,6 +136,13 @@ type NodeTemplate struct {
 	// AgentImage is the image that the agent is copied from.
 	AgentImage string `json:"agentImage"`
 
+	// ConfigRevision names the file of settings that the server is started on.
+	// Unset means the one of a cluster without settings that only a start takes.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ConfigRevision string `json:"configRevision,omitempty"`
+
 	// ImagePullPolicy of the server's image.
 	//
 	// +optional
@@ -162,6 +169,11 @@ type NodeTemplate struct {
 	//
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
+
+	// TerminationGracePeriodSeconds that the user asked for.
+	//
+	// +optional
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 }
 
 // ValkeyNodeStatus is what is known of one member.
@@ -190,6 +202,11 @@ type ValkeyNodeStatus struct {
 	//
 	// +optional
 	Worker string `json:"worker,omitempty"`
+
+	// Revision of the template that the member's pod was made from.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
 
 	// Role is primary or replica, as the server said last.
 	//
@@ -231,6 +248,12 @@ type AgentStatus struct {
 	//
 	// +optional
 	Decision string `json:"decision,omitempty"`
+
+	// Files is what became of files that could not be used as they were at the last
+	// start, and where they are kept.
+	//
+	// +optional
+	Files string `json:"files,omitempty"`
 
 	// Message explains the decision.
 	//

@@ -49,6 +49,10 @@ const (
 	ReasonReplicasAttaching = "ReplicasAttaching"
 	// ReasonFailingOver: a replica is taking over a shard.
 	ReasonFailingOver = "FailingOver"
+	// ReasonRollingOut: pods are being replaced by those of the newest template.
+	ReasonRollingOut = "RollingOut"
+	// ReasonDataLossOnRestart: an edit would replace pods that hold the only copy of their data.
+	ReasonDataLossOnRestart = "DataLossOnRestart"
 	// ReasonForgetting: ids of members that no longer exist are being removed.
 	ReasonForgetting = "Forgetting"
 	// ReasonShardLost: all copies of a shard's data are gone with their volumes.
@@ -61,6 +65,16 @@ const (
 	ReasonIdentityConflict = "IdentityConflict"
 	// ReasonObjectRefused: the API server refused an object; the message quotes it.
 	ReasonObjectRefused = "ObjectRefused"
+	// ReasonConfigApplying: running servers are being given changed settings.
+	ReasonConfigApplying = "ConfigApplying"
+	// ReasonConfigRefused: a server refuses a setting; the message quotes it.
+	ReasonConfigRefused = "ConfigRefused"
+	// ReasonMemoryBelowData: the memory limit asked for is below what the data takes.
+	ReasonMemoryBelowData = "MemoryBelowData"
+	// ReasonFilesDamaged: a server cannot use the files on its volume.
+	ReasonFilesDamaged = "FilesDamaged"
+	// ReasonDowngradeRefused: the image's server could not read the data of those that run.
+	ReasonDowngradeRefused = "DowngradeRefused"
 	// ReasonChangeNotSupported: the edit cannot be carried out yet and was not begun.
 	ReasonChangeNotSupported = "ChangeNotSupported"
 	// ReasonPasswordSecretMissing: a user's Secret or key does not exist.
@@ -69,6 +83,12 @@ const (
 	ReasonUserRefused = "UserRefused"
 	// ReasonDefaultUserOpen: the user "default" may do everything without a password.
 	ReasonDefaultUserOpen = "DefaultUserOpen"
+	// ReasonShardOnOneWorker: all members of a shard run on one worker.
+	ReasonShardOnOneWorker = "ShardOnOneWorker"
+	// ReasonMemoryBelowMaxmemory: the memory limit is below what maxmemory lets the data take.
+	ReasonMemoryBelowMaxmemory = "MemoryBelowMaxmemory"
+	// ReasonGracePeriodShort: a server may need longer to stop than the spec gives it.
+	ReasonGracePeriodShort = "GracePeriodShort"
 	// ReasonNoAutomaticFailover: one or two shards cannot elect a primary by vote.
 	ReasonNoAutomaticFailover = "NoAutomaticFailover"
 	// ReasonNoWarning: there is nothing to warn about.
@@ -150,10 +170,16 @@ const (
 	EventVolumeExpansionRecovered = "VolumeExpansionRecovered"
 	// EventVolumeExpansionRestart: a member is stopped, or started again, for its volume to grow.
 	EventVolumeExpansionRestart = "VolumeExpansionRestart"
+	// EventRolledOut: every member has the newest template.
+	EventRolledOut = "RolledOut"
+	// EventRolloutStopped: a pod of the newest template does not run, and nobody else is replaced.
+	EventRolloutStopped = "RolloutStopped"
 	// EventVolumeExpansionRecommended: automatic growth would raise the size.
 	EventVolumeExpansionRecommended = "VolumeExpansionRecommended"
 	// EventDiskPressure: a volume is nearly full.
 	EventDiskPressure = "DiskPressure"
+	// EventFilesMended: an agent went on without files that could not be used, or restored one.
+	EventFilesMended = "FilesMended"
 	// EventVolumeAdopted: a kept claim was taken up again.
 	EventVolumeAdopted = "VolumeAdopted"
 )

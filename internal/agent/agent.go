@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -22,8 +20,6 @@ import (
 )
 
 const (
-	// decideEvery is the time between tries to start.
-	decideEvery = 500 * time.Millisecond
 	// askEndEvery is the time after which a server that has not ended is asked to again.
 	askEndEvery = 5 * time.Second
 	// tailLines is how many last lines of the server's log are quoted when it fails.
@@ -61,6 +57,11 @@ type agent struct {
 	version version
 	lacked  *want // how the last server ended for want of space, nil: it did not
 
+	asking   time.Time    // when the shard was asked first about this start
+	damage   guard.Damage // what is wrong with the files
+	restored bool         // the node table is a copy
+	released bool         // the member may start without its data
+
 	users   string   // what the server was given last at a start
 	refused []string // the users that it did not start with
 }
@@ -82,158 +83,14 @@ func (a *agent) live(ctx context.Context) (code int, err error) {
 			return code, err
 		}
 		a.board.forget()
-		a.began, a.cleaned = time.Now(), false
+		a.began, a.cleaned, a.asking, a.released = time.Now(), false, time.Time{}, false
 	}
-}
-
-// mayStart returns true once the server may start, and false when the context
-// ends before that.
-func (a *agent) mayStart(ctx context.Context) bool {
-	for {
-		verdict := a.tryStart(ctx)
-		if ctx.Err() != nil {
-			return false
-		}
-		if starts(verdict.Decision) {
-			a.board.setReplaced(verdict.Decision == protocol.DecisionStartReplaced)
-			a.board.decide(probe.Deciding, verdict)
-			return true
-		}
-		a.board.decide(probe.Held, verdict)
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(decideEvery):
-		}
-	}
-}
-
-func starts(decision protocol.Decision) bool {
-	return decision == protocol.DecisionStart || decision == protocol.DecisionStartReplaced
-}
-
-// tryStart goes through everything that may speak against a start, in the order
-// in which it must be safe: nothing on the volume is read before the lock is
-// held, and nothing removed before the volume is known to be the member's.
-func (a *agent) tryStart(ctx context.Context) guard.Verdict {
-	if err := a.takeVolume(); err != nil {
-		return refusal(err)
-	}
-	found, err := a.readFiles()
-	if err != nil {
-		return refusal(err)
-	}
-	a.board.setFiles(found)
-	if full, waits := a.makeRoom(); waits {
-		return full
-	}
-	member := guard.Member{
-		Node:      a.config.Node,
-		ID:        string(found.self.ID),
-		Known:     found.known,
-		Role:      found.role(),
-		OwnsSlots: found.known && !found.self.Slots.IsEmpty(),
-		Epoch:     found.self.ConfigEpoch,
-		Empty:     found.empty,
-	}
-	return guard.Decide(member, a.ask(ctx, member))
-}
-
-// ask asks the shard's other members, when their answers can matter.
-func (a *agent) ask(ctx context.Context, member guard.Member) guard.Shard {
-	nodes, known := a.config.shardNodes()
-	if alone := known && len(nodes) < 2; alone || !guard.NeedsShard(member) {
-		return guard.Shard{Nodes: nodes, NodesKnown: known}
-	}
-	limit := askTime
-	if member.Empty != protocol.Yes {
-		limit = briefAskTime
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return askShard(ctx, a.config, a.began)
-}
-
-// refusal is the decision that an error about the volume stands for.
-func refusal(err error) guard.Verdict {
-	var foreign *volume.ForeignError
-	switch {
-	case errors.Is(err, volume.ErrLocked):
-		return guard.Verdict{Decision: protocol.DecisionVolumeLocked, Message: err.Error()}
-	case errors.As(err, &foreign):
-		return guard.Verdict{Decision: protocol.DecisionForeignVolume, Message: err.Error()}
-	}
-	return guard.Verdict{Decision: protocol.DecisionVolumeUnusable, Message: err.Error()}
-}
-
-// takeVolume locks the volume for good, proves that it is the member's, removes
-// left-overs and mends the node table.
-func (a *agent) takeVolume() error {
-	if found, err := a.config.measure(time.Now()); err == nil {
-		a.board.setDisk(found.disk)
-	}
-	if a.lock == nil {
-		lock, err := volume.Lock(a.config.Data)
-		if err != nil {
-			return err
-		}
-		a.lock, a.began = lock, time.Now()
-	}
-	if err := volume.Claim(a.config.Data, a.config.Identity); err != nil {
-		return err
-	}
-	return a.clean()
-}
-
-func (a *agent) clean() error {
-	if a.cleaned {
-		return nil
-	}
-	removed, err := volume.Clean(a.config.Data)
-	if len(removed) > 0 {
-		a.log.Info("removed what interrupted saves left behind", "files", removed)
-	}
-	if err != nil {
-		a.log.Warn("left-overs could not be removed", "error", err)
-	}
-	a.heal()
-	if a.config.Ephemeral {
-		if err := volume.RemoveDump(a.config.Data); err != nil {
-			return fmt.Errorf("removing an old dump: %w", err)
-		}
-	}
-	a.cleaned = true
-	return nil
-}
-
-// heal mends the node table. One that cannot be mended is the server's to judge.
-func (a *agent) heal() {
-	switch changed, err := volume.HealTable(a.config.Data); {
-	case err != nil:
-		a.log.Warn("the node table could not be mended", "error", err)
-	case changed > 0:
-		a.log.Info("replicas in the node table were given their primaries' shard ids", "entries", changed)
-	}
-}
-
-// readFiles reads the member's place and emptiness. A damaged node table is the
-// server's to refuse.
-func (a *agent) readFiles() (files, error) {
-	appendOnly, err := a.config.appendOnly()
-	if err != nil {
-		return files{}, err
-	}
-	found := files{empty: volume.Emptiness(a.config.Data, appendOnly)}
-	found.self, found.known, err = volume.Self(a.config.Data)
-	if err != nil {
-		a.log.Warn("the node table is left to the server", "error", err)
-	}
-	return found, nil
 }
 
 // supervise runs the server to its end, and says whether it is to be started again.
 func (a *agent) supervise(ctx context.Context) (code int, again bool, err error) {
-	tail := process.NewTail(a.output, tailLines)
+	_, logEnd, _ := volume.LogEnd(a.config.Data)
+	tail := process.NewTail(&cutWatch{next: a.output, size: logEnd, tell: a.board.setLogCut}, tailLines)
 	server, sampler, err := a.start(tail)
 	if err != nil {
 		return 1, false, err
@@ -251,10 +108,13 @@ func (a *agent) supervise(ctx context.Context) (code int, again bool, err error)
 		return a.failed(server.Exit(), tail.Lines()), false, nil
 	case <-ctx.Done():
 	}
+	told := time.Now()
+	a.board.setPhase(probe.Leaving)
+	note := a.leave(ctx, server)
 	a.board.setPhase(probe.Stopping)
 	a.awaitLog(server)
 	stopLooking()
-	return a.stop(server)
+	return a.stop(server, departed{told, note})
 }
 
 // together runs tasks until the returned function is called, which waits for
@@ -271,16 +131,27 @@ func together(ctx context.Context, tasks ...func(context.Context)) (stop func())
 	}
 }
 
+// departed is when a member was told to stop, and what has become of its slots.
+type departed struct {
+	told time.Time
+	note string
+}
+
 // stop has the server end.
-func (a *agent) stop(server *process.Server) (code int, again bool, err error) {
+func (a *agent) stop(server *process.Server, left departed) (code int, again bool, err error) {
 	a.log.Info("stopping the server")
 	if err := server.Signal(syscall.SIGTERM); err != nil {
 		return 1, false, err
 	}
 	a.awaitEnd(server)
 	exit := server.Exit()
-	a.log.Info("the server has ended", "how", exit.String())
-	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: exit.String()})
+	how := exit.String()
+	if left.note != "" {
+		how += "; " + left.note
+	}
+	took := time.Since(left.told)
+	a.log.Info("the server has ended", "how", how, "after", took.Round(time.Millisecond))
+	a.board.stopped(protocol.Stop{At: time.Now(), Clean: exit.Code == 0, Note: how, TookMillis: took.Milliseconds()})
 	return 0, false, nil
 }
 
@@ -289,6 +160,10 @@ func (a *agent) stop(server *process.Server) (code int, again bool, err error) {
 func (a *agent) repair(exit process.Exit, lines []string) bool {
 	a.lacked = nil
 	if a.refuse(lines) {
+		return true
+	}
+	if a.noteDamage(exit, lines) {
+		a.board.stopped(protocol.Stop{At: time.Now(), Note: exit.String() + ": " + a.damage.Table + a.damage.Data})
 		return true
 	}
 	quote, lacks := lacksSpace(exit, lines)

@@ -48,6 +48,11 @@ type board struct {
 	held     bool // the log is held at its size for want of space
 	lastStop *protocol.Stop
 	refused  []string // users whose permissions the server refuses
+
+	hold      string // names what the member is held for; empty: for nothing that a word could end
+	commanded bool   // somebody gave the word that ends the hold
+	kept      string // what was done to the member's files
+	logCut    int64  // how many bytes of its log's end the server left out
 }
 
 func newBoard(config Config, log *slog.Logger) *board {
@@ -61,7 +66,10 @@ func (b *board) decide(phase probe.Phase, verdict guard.Verdict) {
 	if b.verdict != verdict {
 		b.log.Info("decision", "decision", verdict.Decision, "message", verdict.Message)
 	}
-	b.verdict = verdict
+	hold := b.holdFor(phase, verdict)
+	// A word that came while the decision was being made is about the last one.
+	b.commanded = b.commanded && hold == b.hold
+	b.hold, b.verdict = hold, verdict
 	b.enter(phase)
 }
 

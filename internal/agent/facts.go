@@ -28,6 +28,9 @@ func (b *board) facts(now time.Time) protocol.Facts {
 		NotReady:     b.notReady,
 		LastStop:     b.lastStop,
 		RefusedUsers: b.refused,
+		Hold:         b.hold,
+		Kept:         b.kept,
+		LogCutBytes:  b.logCut,
 	}
 	if vain := waitsInVain(b.verdict, b.seen, now); vain != "" {
 		facts.Message += vain

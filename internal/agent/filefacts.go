@@ -15,6 +15,7 @@ func filesOf(info valkey.Info, held bool) protocol.Files {
 		LogBaseBytes:    said.AOFBaseBytes,
 		Writing:         said.AOFRewriteInProgress || said.BGSaveInProgress,
 		NextBytes:       nextBytes(info),
+		SaveSeconds:     max(said.LastBGSaveSeconds, said.AOFRewriteSeconds, 0),
 		WriteFailed:     held || writeFailed(said),
 		RewriteFailed:   !said.LastBGSaveOK || said.AOFEnabled && !said.AOFLastRewriteOK,
 		MaxMemoryBytes:  info.Memory.Max,

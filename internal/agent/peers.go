@@ -103,11 +103,12 @@ func resolve(ctx context.Context, names []string) []string {
 	return slices.Compact(hosts)
 }
 
-func askAll(ctx context.Context, hosts []string) []protocol.Facts {
+// askAll returns the facts of each host that answers.
+func askAll(ctx context.Context, hosts []string) map[string]protocol.Facts {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	var (
 		mu      sync.Mutex
-		answers []protocol.Facts
+		answers = map[string]protocol.Facts{}
 		group   sync.WaitGroup
 		slots   = make(chan struct{}, askedAtOnce)
 	)
@@ -121,7 +122,7 @@ func askAll(ctx context.Context, hosts []string) []protocol.Facts {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			answers = append(answers, facts)
+			answers[host] = facts
 		})
 	}
 	group.Wait()

@@ -39,6 +39,7 @@ type sampler struct {
 	noFailover      bool   // the server was told not to stand for election
 	noFailoverSince time.Time
 	tendedAt        time.Time
+	keptAt          time.Time // when the node table was compared with its copy last
 	rewriteAt       time.Time // when a rewrite was asked for last
 	lastTrouble     string
 }
@@ -140,6 +141,7 @@ func (s *sampler) tend(ctx context.Context, view valkey.View, now time.Time) {
 	s.joined(ctx, view)
 	s.allowFailover(ctx, view, now)
 	s.rewrite(ctx, view, now)
+	s.keepTable(now)
 	if now.Sub(s.tendedAt) < tendEvery {
 		return
 	}

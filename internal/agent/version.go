@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,12 @@ type version struct{ major, minor int }
 
 func (v version) atLeast(major, minor int) bool {
 	return v.major > major || v.major == major && v.minor >= minor
+}
+
+// reads says whether a server reads dumps of a format: those that begin with
+// VALKEY are of 9.0 and later. One of no version is not judged.
+func (v version) reads(format string) bool {
+	return v == version{} || !strings.HasPrefix(format, "VALKEY") || v.atLeast(9, 0)
 }
 
 // serverVersion asks the server's program for its version. One that does not

@@ -62,6 +62,7 @@ func handler(board *board) http.Handler {
 		seen, notReady := board.look()
 		return notReady, !seen.EverReady
 	})
+	handleCommands(mux, board)
 	return mux
 }
 

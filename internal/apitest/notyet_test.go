@@ -19,25 +19,24 @@ func TestEditsOfAFormedCluster(t *testing.T) {
 	spec := persistent()
 	spec.WorkloadType = v1alpha1.WorkloadStatefulSet
 	cluster := w.cluster(spec)
-	const image = `{"spec":{"image":"valkey/valkey:9.1.3"}}`
 	try := func(patch string) error {
 		return admin.Patch(t.Context(), cluster.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
-	}
-	if err := try(image); err != nil {
-		t.Errorf("a wrong image cannot be mended before the cluster has formed: %v", err)
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"formed":true}}`))
 	if err := admin.Status().Patch(t.Context(), cluster, patch); err != nil {
 		t.Fatal(err)
 	}
 	for field, row := range map[string]struct{ patch, refusal string }{
-		"image":             {image, "spec.image of a formed cluster cannot be changed yet"},
-		"config":            {`{"spec":{"config":{"maxmemory":"64mb"}}}`, "spec.config of a formed cluster cannot be changed yet"},
-		"resources":         {`{"spec":{"resources":{"requests":{"cpu":"1"}}}}`, "spec.resources of a formed cluster cannot be changed yet"},
-		"scheduling":        {`{"spec":{"scheduling":{"priorityClassName":"high"}}}`, "spec.scheduling of a formed cluster cannot be changed yet"},
-		"volumePermissions": {`{"spec":{"volumePermissions":true}}`, "spec.volumePermissions of a formed cluster cannot be changed yet"},
-		"imagePullPolicy":   {`{"spec":{"imagePullPolicy":"Always"}}`, "spec.imagePullPolicy of a formed cluster cannot be changed yet"},
-		"imagePullSecrets":  {`{"spec":{"imagePullSecrets":[{"name":"s"}]}}`, "spec.imagePullSecrets of a formed cluster cannot be changed yet"},
+		"image":             {`{"spec":{"image":"valkey/valkey:9.1.3"}}`, ""},
+		"config":            {`{"spec":{"config":{"maxmemory":"64mb"}}}`, ""},
+		"resources":         {`{"spec":{"resources":{"requests":{"cpu":"1"}}}}`, ""},
+		"scheduling":        {`{"spec":{"scheduling":{"priorityClassName":"high"}}}`, ""},
+		"spread":            {`{"spec":{"scheduling":{"node":{"spread":{"shard":"Required"}},"zone":{"spread":{"shard":"Disabled"}}}}}`, ""},
+		"budget":            {`{"spec":{"podDisruptionBudget":{"mode":"Disabled"}}}`, ""},
+		"grace period":      {`{"spec":{"terminationGracePeriodSeconds":120}}`, ""},
+		"volumePermissions": {`{"spec":{"volumePermissions":true}}`, ""},
+		"imagePullPolicy":   {`{"spec":{"imagePullPolicy":"Always"}}`, ""},
+		"imagePullSecrets":  {`{"spec":{"imagePullSecrets":[{"name":"s"}]}}`, ""},
 		"shards":            {`{"spec":{"shards":4}}`, "spec.shards of a live cluster cannot be changed yet"},
 		"replicas":          {`{"spec":{"replicas":1}}`, "spec.replicas of a live cluster cannot be changed yet"},
 		"workloadType":      {`{"spec":{"workloadType":"Deployment"}}`, "spec.workloadType of a live cluster cannot be changed yet"},

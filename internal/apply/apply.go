@@ -6,10 +6,12 @@ package apply
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/valkey"
 )
@@ -24,12 +26,26 @@ type Applier struct {
 	// Dial connects to a server as the operator's user; nil where no action
 	// talks to servers.
 	Dial valkey.Dialer
+	// Command lets a member start without its data, by a word to its agent that is
+	// signed with a password; nil where no action does that.
+	Command Commander
 	// Login is the operator's password at the servers of this cluster.
 	Login string
 	// Lanes is on how many targets a step is carried out side by side; less
 	// than two means one after the other.
 	Lanes int
 }
+
+// Commander gives a command, signed with a password, to the agent at a host.
+type Commander func(ctx context.Context, host, password string, to protocol.Addressee, command protocol.StartEmpty) error
+
+// CommandAgent gives a command to an agent over HTTP.
+func CommandAgent(ctx context.Context, host, password string, to protocol.Addressee, command protocol.StartEmpty) error {
+	return protocol.Operator{Client: agentClient, Password: password}.Post(ctx, host, to, command)
+}
+
+// agentClient keeps no connection: one to a pod that went would be found dead only by waiting.
+var agentClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Run performs the steps of a plan in order. An error in a step ends that
 // step's track; other tracks go on. It returns one result for each step
@@ -67,6 +83,10 @@ func (a Applier) do(ctx context.Context, action plan.Action) error {
 		return a.recordIdentity(ctx, act)
 	case plan.MarkPod:
 		return a.markPod(ctx, act)
+	case plan.DeletePod:
+		return a.deletePod(ctx, act)
+	case plan.DeleteBudget:
+		return a.deleteBudget(ctx, act)
 	case plan.ScaleWorkload:
 		return a.scaleWorkload(ctx, act)
 	default:

@@ -49,6 +49,8 @@ func targetOf(action plan.Action) string {
 		return act.From.Node
 	case plan.RewriteLog:
 		return act.Server.Node
+	case plan.SetConfig:
+		return act.To.Node
 	default:
 		return ""
 	}

@@ -2,8 +2,10 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/valkey"
@@ -40,6 +42,10 @@ func (a Applier) doServer(ctx context.Context, action plan.Action) error {
 		return a.tell(ctx, act.Server, func(ctx context.Context, server valkey.Server) error {
 			return server.RewriteLog(ctx)
 		})
+	case plan.SetConfig:
+		return a.setConfig(ctx, act)
+	case plan.StartEmpty:
+		return a.startEmpty(ctx, act)
 	default:
 		return fmt.Errorf("no hand knows how to %s", action)
 	}
@@ -55,4 +61,27 @@ func (a Applier) tell(ctx context.Context, to plan.Server, command func(context.
 	}
 	defer server.Close()
 	return command(ctx, server)
+}
+
+// startEmpty commands an agent, which checks that its member is still held like that.
+func (a Applier) startEmpty(ctx context.Context, act plan.StartEmpty) error {
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	return a.Command(ctx, act.Host, a.Login, act.To, act.Command)
+}
+
+// setConfig gives a server settings. What it does not take for what it is comes
+// back as a refusal, in the server's words.
+func (a Applier) setConfig(ctx context.Context, act plan.SetConfig) error {
+	err := a.tell(ctx, act.To, func(ctx context.Context, server valkey.Server) error {
+		return server.ConfigSetAll(ctx, act.Settings)
+	})
+	if !valkey.IsSettingRefusal(err) {
+		return err
+	}
+	message := err.Error()
+	if reply, is := errors.AsType[*valkey.ReplyError](err); is {
+		message = reply.Message
+	}
+	return &plan.Refusal{Reason: v1alpha1.ReasonConfigRefused, Message: message, Err: err}
 }

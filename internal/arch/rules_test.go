@@ -99,7 +99,7 @@ var rules = []rule{
 	},
 	{
 		packages: "internal/apply",
-		ours:     []string{"api/v1alpha1", "internal/name", "internal/plan", "internal/state", "internal/valkey"},
+		ours:     []string{"api/v1alpha1", "internal/agent/protocol", "internal/name", "internal/plan", "internal/state", "internal/valkey"},
 	},
 	{
 		packages: "internal/controller",

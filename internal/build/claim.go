@@ -22,6 +22,9 @@ type Member struct {
 	// Shape of the cluster, for example 3x1.
 	Shape string
 	Spec  v1alpha1.ValkeyNodeSpec
+	// GraceSeconds is how long the pod has to end before it is killed, unless the
+	// user says; 0: LeastGrace.
+	GraceSeconds int64
 }
 
 // Labels stand on each object of the member.

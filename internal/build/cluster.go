@@ -22,6 +22,8 @@ type Cluster struct {
 	Spec v1alpha1.ValkeyClusterSpec
 	// AgentImage is the image that new members copy their agent from.
 	AgentImage string
+	// ConfigRevision names the file of settings that members are started on.
+	ConfigRevision string
 }
 
 func (c Cluster) owner() *metav1ac.OwnerReferenceApplyConfiguration {
@@ -71,12 +73,20 @@ func servicePort(portName string, port int32) *corev1ac.ServicePortApplyConfigur
 	return corev1ac.ServicePort().WithName(portName).WithPort(port).WithTargetPort(intstr.FromString(portName))
 }
 
-// PodDisruptionBudget lets drains take one member at a time.
+// PodDisruptionBudget lets drains take one member at a time. It counts the
+// members that the spec asks for, not the pods that there are: one that is stopped
+// by the operator has none, and is down all the same.
 func PodDisruptionBudget(c Cluster) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	members := c.Spec.Shards * (c.Spec.Replicas + 1)
 	return policyv1ac.PodDisruptionBudget(name.Service(c.Name), c.Namespace).
 		WithLabels(name.ClusterLabels(c.Name)).
 		WithOwnerReferences(c.owner()).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithMinAvailable(intstr.FromInt32(members - 1)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(name.Selector(c.Name))))
+}
+
+// DisruptionBudgeted says whether a spec asks for a PodDisruptionBudget.
+func DisruptionBudgeted(spec v1alpha1.ValkeyClusterSpec) bool {
+	return spec.PodDisruptionBudget.Mode != v1alpha1.DisruptionDisabled
 }

@@ -57,8 +57,8 @@ func TestClusterObjects(t *testing.T) {
 	plain, rich := plainCluster(), richCluster()
 	nodeSpec := build.NodeSpec(rich, 2, 1)
 	for file, object := range map[string]any{
-		"configmap.yaml":        build.ConfigMap(plain),
-		"configmap_rich.yaml":   build.ConfigMap(rich),
+		"configmap.yaml":        build.ConfigMap(plain, filesOf(plain)),
+		"configmap_rich.yaml":   build.ConfigMap(rich, filesOf(rich)),
 		"aclsecret.yaml":        aclOf(build.ACLSecret(plain, systemDigests, nil).Data[name.KeyACL]),
 		"aclsecret_rich.yaml":   aclOf(build.ACLSecret(rich, systemDigests, richUsers()).Data[name.KeyACL]),
 		"service.yaml":          build.Service(plain),
@@ -75,6 +75,13 @@ func TestClusterObjects(t *testing.T) {
 			golden(t, file, object)
 		})
 	}
+}
+
+// filesOf is the file of settings that all members of a new cluster are started on.
+func filesOf(cluster build.Cluster) map[string]string {
+	settings := build.Settings(cluster.Spec)
+	file := name.ConfigFile(build.ConfigRevision(settings, 0))
+	return map[string]string{file: build.ConfigFile(cluster.Spec, settings)}
 }
 
 // aclOf shows an ACL file as text, not in base64.
@@ -98,6 +105,26 @@ func TestWorkloadType(t *testing.T) {
 			t.Parallel()
 			if got := build.WorkloadType(row.spec); got != row.want {
 				t.Errorf("it is %s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+func TestDisruptionBudget(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct{ shards, replicas, available int32 }{
+		"a lone member may go":                  {1, 0, 0},
+		"one of a shard":                        {1, 1, 1},
+		"one of all, so that a majority stays":  {3, 2, 8},
+		"one of many without replicas":          {500, 0, 499},
+		"one of two primaries without replicas": {2, 0, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			cluster := plainCluster()
+			cluster.Spec.Shards, cluster.Spec.Replicas = row.shards, row.replicas
+			if got := build.PodDisruptionBudget(cluster).Spec.MinAvailable.IntVal; got != row.available {
+				t.Errorf("%d pods must stay, want %d", got, row.available)
 			}
 		})
 	}

@@ -13,16 +13,14 @@ import (
 	"valkey.io/valkey-operator/internal/name"
 )
 
-// ConfigMap is the cluster's settings and its list of members, as the agents
-// read them.
-func ConfigMap(c Cluster) *corev1ac.ConfigMapApplyConfiguration {
+// ConfigMap is the cluster's files of settings and its list of members, as the
+// agents read them.
+func ConfigMap(c Cluster, files map[string]string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(name.Service(c.Name), c.Namespace).
 		WithLabels(name.ClusterLabels(c.Name)).
 		WithOwnerReferences(c.owner()).
-		WithData(map[string]string{
-			name.KeyConfig:  config(c.Spec),
-			name.KeyMembers: members(c),
-		})
+		WithData(files).
+		WithData(map[string]string{name.KeyMembers: members(c)})
 }
 
 // Node timeouts in milliseconds: for how long a member may be silent before the
@@ -35,10 +33,10 @@ const (
 	nodeTimeoutEphemeral  = 5000
 )
 
-// config is the operator's part of valkey.conf; the agent adds what differs
-// from member to member, and what is secret. The user's settings come last, so
-// that they win; the schema refuses those that must not.
-func config(spec v1alpha1.ValkeyClusterSpec) string {
+// ConfigFile is a file of settings: the operator's for a spec, and a user's. The
+// agent adds what differs from member to member, and what is secret. The user's
+// settings come last, so that they win; the schema refuses those that must not.
+func ConfigFile(spec v1alpha1.ValkeyClusterSpec, settings map[string]string) string {
 	lines := []string{
 		"# Written by valkey-operator. Settings come from spec.config of the ValkeyCluster.",
 		"# Clients reach the server through the network, and log in or not as the ACL says.",
@@ -61,9 +59,7 @@ func config(spec v1alpha1.ValkeyClusterSpec) string {
 	}
 	lines = append(lines, variantSettings()...)
 	lines = append(lines, persistence(spec.Storage)...)
-	for _, key := range sortedKeys(spec.Config) {
-		lines = append(lines, key+" "+quoted(string(spec.Config[key])))
-	}
+	lines = append(lines, settingLines(settings)...)
 	return strings.Join(lines, "\n") + "\n"
 }
 
@@ -87,15 +83,6 @@ func persistence(storage *v1alpha1.Storage) []string {
 		`save ""`,
 		fmt.Sprintf("cluster-node-timeout %d", nodeTimeoutPersistent),
 	}
-}
-
-// quoted is a value as valkey.conf wants it: empty values and such with quotes
-// need quoting, others are taken word by word.
-func quoted(value string) string {
-	if value == "" {
-		return `""`
-	}
-	return value
 }
 
 func members(c Cluster) string {

@@ -88,6 +88,23 @@ func everything() build.Member {
 	return member
 }
 
+// apart asks for the strictest spreading, beside the user's own wishes, and for time to stop.
+func apart() build.Member {
+	member := everything()
+	apart := v1alpha1.Placement{Spread: v1alpha1.Spread{Shard: v1alpha1.SpreadRequired}}
+	member.Spec.Template.Scheduling.Node, member.Spec.Template.Scheduling.Zone = apart, apart
+	member.Spec.Template.TerminationGracePeriodSeconds = new(int64(900))
+	return member
+}
+
+// careless does not care where members run.
+func careless() build.Member {
+	member := persistent()
+	careless := v1alpha1.Placement{Spread: v1alpha1.Spread{Shard: v1alpha1.SpreadDisabled}}
+	member.Spec.Template.Scheduling = &v1alpha1.Scheduling{Node: careless, Zone: careless}
+	return member
+}
+
 func ephemeral() build.Member {
 	member := persistent()
 	member.Spec.Storage = v1alpha1.NodeStorage{}
@@ -107,6 +124,8 @@ func TestMemberObjects(t *testing.T) {
 		"statefulset.yaml":            build.Workload(persistent()),
 		"statefulset_stopped.yaml":    build.Workload(stopped),
 		"statefulset_everything.yaml": build.Workload(everything()),
+		"statefulset_apart.yaml":      build.Workload(apart()),
+		"statefulset_careless.yaml":   build.Workload(careless()),
 		"deployment_ephemeral.yaml":   build.Workload(ephemeral()),
 		"deployment_volume.yaml":      build.Workload(deploymentWithVolume),
 	} {
@@ -128,6 +147,8 @@ func TestTemplateRevisionIsForAllTime(t *testing.T) {
 		"a plain persistent member": {persistent(), "8403f3636f60"},
 		"every field set":           {everything(), "aa9a13340401"},
 		"an ephemeral member":       {ephemeral(), "47e49b161aff"},
+		"spread and slow to stop":   {apart(), "6faa265d7552"},
+		"anywhere":                  {careless(), "df169b53c5bc"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -165,6 +186,17 @@ func TestTemplateRevision(t *testing.T) {
 		"scheduling": {func(s *v1alpha1.ValkeyNodeSpec) {
 			s.Template.Scheduling = &v1alpha1.Scheduling{PriorityClassName: "high"}
 		}, true},
+		"spreading as it is anyway": {func(s *v1alpha1.ValkeyNodeSpec) {
+			preferred := v1alpha1.Placement{Spread: v1alpha1.Spread{Shard: v1alpha1.SpreadPreferred}}
+			s.Template.Scheduling = &v1alpha1.Scheduling{Node: preferred, Zone: preferred}
+		}, false},
+		"spreading over workers": {func(s *v1alpha1.ValkeyNodeSpec) {
+			s.Template.Scheduling = &v1alpha1.Scheduling{Node: v1alpha1.Placement{Spread: v1alpha1.Spread{Shard: v1alpha1.SpreadRequired}}}
+		}, true},
+		"spreading over zones": {func(s *v1alpha1.ValkeyNodeSpec) {
+			s.Template.Scheduling = &v1alpha1.Scheduling{Zone: v1alpha1.Placement{Spread: v1alpha1.Spread{Shard: v1alpha1.SpreadDisabled}}}
+		}, true},
+		"time to stop":  {func(s *v1alpha1.ValkeyNodeSpec) { s.Template.TerminationGracePeriodSeconds = new(int64(60)) }, true},
 		"another claim": {func(s *v1alpha1.ValkeyNodeSpec) { s.Storage.ClaimName = "valkey-prod-2-1-data-1" }, true},
 		"storage off":   {func(s *v1alpha1.ValkeyNodeSpec) { s.Storage.Enabled = false }, true},
 	} {
@@ -188,5 +220,16 @@ func TestTemplateRevisionComparesQuantities(t *testing.T) {
 	other.Template.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1024Mi")}
 	if build.TemplateRevision(one) != build.TemplateRevision(other) {
 		t.Error("1Gi and 1024Mi give different revisions")
+	}
+}
+
+// What the operator looks at to tell wishes apart it does not change.
+func TestTemplateRevisionKeepsItsInput(t *testing.T) {
+	t.Parallel()
+	spec := persistent().Spec
+	spec.Template.Scheduling = &v1alpha1.Scheduling{Node: v1alpha1.Placement{Spread: v1alpha1.Spread{Shard: v1alpha1.SpreadPreferred}}}
+	build.TemplateRevision(spec)
+	if got := spec.Template.Scheduling.Node.Spread.Shard; got != v1alpha1.SpreadPreferred {
+		t.Errorf("the wish is %q now", got)
 	}
 }

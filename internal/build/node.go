@@ -36,9 +36,10 @@ func NodeSpec(c Cluster, shard, node int) v1alpha1.ValkeyNodeSpec {
 	spec := v1alpha1.ValkeyNodeSpec{
 		ClusterName: c.Name, ClusterID: c.ID, Shard: int32(shard), Node: int32(node),
 		Template: v1alpha1.NodeTemplate{
-			WorkloadType: WorkloadType(c.Spec), Image: c.Spec.Image, AgentImage: c.AgentImage,
+			WorkloadType: WorkloadType(c.Spec), Image: c.Spec.Image, AgentImage: c.AgentImage, ConfigRevision: c.ConfigRevision,
 			ImagePullPolicy: c.Spec.ImagePullPolicy, ImagePullSecrets: c.Spec.ImagePullSecrets,
 			VolumePermissions: c.Spec.VolumePermissions, Resources: c.Spec.Resources, Scheduling: c.Spec.Scheduling,
+			TerminationGracePeriodSeconds: c.Spec.TerminationGracePeriodSeconds,
 		},
 	}
 	if StorageEnabled(c.Spec) {

@@ -2,12 +2,12 @@ package build
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/name"
@@ -26,11 +26,6 @@ const (
 const (
 	// agentInImage is where the operator's image keeps the agent.
 	agentInImage = "/agent"
-
-	// terminationGrace is how many seconds a server has to save its data and
-	// hand over before it is killed: the server itself waits up to 10 s for
-	// its replicas, the rest is for writing a dump of some gigabytes.
-	terminationGrace = 60
 
 	// secretMode lets the owner and the pod's fsGroup read, nobody else.
 	secretMode = 0o440
@@ -52,12 +47,19 @@ func podTemplate(member Member) *corev1ac.PodTemplateSpecApplyConfiguration {
 		WithSecurityContext(podSecurity()).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
-		WithTerminationGracePeriodSeconds(terminationGrace)
+		WithTerminationGracePeriodSeconds(gracePeriod(member))
 	for _, secret := range template.ImagePullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
 	schedule(pod, member)
-	return corev1ac.PodTemplateSpec().WithLabels(member.Labels()).WithAnnotations(variantAnnotations()).WithSpec(pod)
+	return corev1ac.PodTemplateSpec().WithLabels(member.Labels()).WithAnnotations(podAnnotations(member)).WithSpec(pod)
+}
+
+// podAnnotations say which template a pod was made from.
+func podAnnotations(member Member) map[string]string {
+	annotations := map[string]string{name.AnnotationTemplateRevision: member.Spec.Template.Revision}
+	maps.Copy(annotations, variantAnnotations())
+	return annotations
 }
 
 func initContainers(member Member) []*corev1ac.ContainerApplyConfiguration {
@@ -123,7 +125,7 @@ func serverCommand(member Member) []string {
 		"--node", strconv.Itoa(int(member.Spec.Node)),
 		"--peers", name.HeadlessService(member.Spec.ClusterName),
 		"--data", name.PathData,
-		"--config", name.PathConfig + "/" + name.KeyConfig,
+		"--config", name.PathConfig + "/" + name.ConfigFile(member.Spec.Template.ConfigRevision),
 		"--members", name.PathConfig + "/" + name.KeyMembers,
 		"--acl", name.PathACL + "/" + name.KeyACL,
 		"--passwords", name.PathSystem,
@@ -169,41 +171,6 @@ func dataVolume(storage v1alpha1.NodeStorage) *corev1ac.VolumeApplyConfiguration
 func secretVolume(volume, secret string) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(volume).
 		WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretMode))
-}
-
-// schedule passes the user's wishes on. Without any about spreading, members
-// of one shard prefer different workers.
-func schedule(pod *corev1ac.PodSpecApplyConfiguration, member Member) {
-	wishes := member.Spec.Template.Scheduling
-	if wishes == nil {
-		wishes = &v1alpha1.Scheduling{}
-	}
-	pod.WithNodeSelector(wishes.NodeSelector)
-	for _, toleration := range wishes.Tolerations {
-		pod.WithTolerations(configurationOf[corev1ac.TolerationApplyConfiguration](toleration))
-	}
-	if wishes.Affinity != nil {
-		pod.WithAffinity(configurationOf[corev1ac.AffinityApplyConfiguration](wishes.Affinity))
-	}
-	for _, constraint := range wishes.TopologySpreadConstraints {
-		pod.WithTopologySpreadConstraints(configurationOf[corev1ac.TopologySpreadConstraintApplyConfiguration](constraint))
-	}
-	if len(wishes.TopologySpreadConstraints) == 0 {
-		pod.WithTopologySpreadConstraints(shardSpread(member))
-	}
-	if wishes.PriorityClassName != "" {
-		pod.WithPriorityClassName(wishes.PriorityClassName)
-	}
-}
-
-func shardSpread(member Member) *corev1ac.TopologySpreadConstraintApplyConfiguration {
-	shard := name.Selector(member.Spec.ClusterName)
-	shard[name.LabelShardIndex] = strconv.Itoa(int(member.Spec.Shard))
-	return corev1ac.TopologySpreadConstraint().
-		WithMaxSkew(1).
-		WithTopologyKey(corev1.LabelHostname).
-		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(shard))
 }
 
 func resources(wanted corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {

@@ -24,6 +24,8 @@ type asked struct {
 	Scheduling        *v1alpha1.Scheduling          `json:"scheduling,omitempty"`
 	Storage           bool                          `json:"storage,omitempty"`
 	ClaimName         string                        `json:"claimName,omitempty"`
+	ConfigRevision    string                        `json:"configRevision,omitempty"`
+	GracePeriod       *int64                        `json:"terminationGracePeriodSeconds,omitempty"`
 }
 
 // revisionLength in characters: 48 bits, to tell a handful of templates apart.
@@ -42,6 +44,9 @@ func TemplateRevision(spec v1alpha1.ValkeyNodeSpec) string {
 		ImagePullSecrets:  template.ImagePullSecrets,
 		VolumePermissions: template.VolumePermissions,
 		Storage:           spec.Storage.Enabled,
+		ConfigRevision:    template.ConfigRevision,
+		GracePeriod:       template.TerminationGracePeriodSeconds,
+		Scheduling:        schedulingAsked(template.Scheduling),
 	}
 	if spec.Storage.Enabled {
 		wishes.ClaimName = spec.Storage.ClaimName
@@ -50,13 +55,28 @@ func TemplateRevision(spec v1alpha1.ValkeyNodeSpec) string {
 	if !equality.Semantic.DeepEqual(template.Resources, corev1.ResourceRequirements{}) {
 		wishes.Resources = &template.Resources
 	}
-	if template.Scheduling != nil && !equality.Semantic.DeepEqual(*template.Scheduling, v1alpha1.Scheduling{}) {
-		wishes.Scheduling = template.Scheduling
-	}
 	text, err := json.Marshal(wishes)
 	if err != nil {
 		panic("a template that an API server accepted has no JSON form: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:revisionLength]
+}
+
+// schedulingAsked are the wishes without those that ask for what is done anyway;
+// nil when none is left.
+func schedulingAsked(wishes *v1alpha1.Scheduling) *v1alpha1.Scheduling {
+	if wishes == nil {
+		return nil
+	}
+	asked := *wishes
+	for _, place := range []*v1alpha1.Placement{&asked.Node, &asked.Zone} {
+		if place.Spread.Shard == v1alpha1.SpreadPreferred {
+			place.Spread.Shard = ""
+		}
+	}
+	if equality.Semantic.DeepEqual(asked, v1alpha1.Scheduling{}) {
+		return nil
+	}
+	return &asked
 }

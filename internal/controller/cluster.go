@@ -40,7 +40,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=resourcequotas;limitranges,verbs=list
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // The claims are patched by way of trial alone. Quotas, limits and classes are
@@ -51,6 +51,7 @@ type ClusterReconciler struct {
 	Client     client.Client
 	Observer   observe.ClusterObserver
 	Dial       valkey.Dialer
+	Command    apply.Commander
 	Events     record.EventRecorder
 	AgentImage string
 	// Lanes is on how many members a step is carried out side by side.
@@ -59,6 +60,7 @@ type ClusterReconciler struct {
 	passes    passLog
 	failOvers failOvers
 	births    births
+	settings  settings
 	refusals  refusals
 }
 
@@ -75,6 +77,7 @@ func NewClusterReconciler(manager ctrl.Manager, agentImage string) *ClusterRecon
 			Dial: valkey.DialServer, Ask: observe.AskAgent, Now: time.Now,
 		},
 		Dial:       valkey.DialServer,
+		Command:    apply.CommandAgent,
 		Events:     recorder(manager),
 		AgentImage: agentImage, Lanes: lanes,
 	}
@@ -90,13 +93,15 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, object *v1alpha1.Valk
 	key := client.ObjectKeyFromObject(object)
 	snapshot.FailOvers, snapshot.Refusal = r.failOvers.of(key), r.refusals.of(snapshot.UID)
 	snapshot.Unowned = r.births.unowned(snapshot.UID)
+	r.settings.tell(key, &snapshot)
 	in := cluster.Input{Spec: object.Spec, State: snapshot, AgentImage: r.AgentImage}
 	made := cluster.Make(in)
 	same := r.passes.write(ctx, key, made, snapshot.Now)
 	r.failOvers.keep(key, snapshot.Now, made)
-	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Login: credentials.Operator, Lanes: r.Lanes}
+	hands := apply.Applier{Client: r.Client, Namespace: object.Namespace, Dial: r.Dial, Command: r.Command, Login: credentials.Operator, Lanes: r.Lanes}
 	outcome := hands.Run(ctx, made)
 	r.refusals.keepCluster(snapshot, outcome)
+	r.settings.keep(key, snapshot, made, outcome)
 	r.births.keep(snapshot, int(object.Spec.Shards), made, outcome)
 	if err := r.report(ctx, object, report.Cluster(in, made, outcome)); err != nil {
 		return unreported(err)
@@ -133,6 +138,7 @@ func (r *ClusterReconciler) forget(key client.ObjectKey) {
 	r.passes.forget(key)
 	r.failOvers.forget(key)
 	r.births.forget(key)
+	r.settings.forget(key)
 	forgetCluster(key)
 }
 
@@ -153,7 +159,7 @@ func (r *ClusterReconciler) SetupWithManager(ctx context.Context, manager ctrl.M
 	})
 	built := ctrl.NewControllerManagedBy(manager).
 		Named("valkeycluster").
-		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(whenGone(r.forget), predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.ValkeyCluster{}, builder.WithPredicates(whenGone(r.forget), predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Owns(&v1alpha1.ValkeyNode{}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).

@@ -157,6 +157,7 @@ func (b *bench) run() {
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "valkey-prod-0-1-0", UID: "pod-uid", Labels: name.NodeLabels("prod", 0, 1),
+		Annotations: map[string]string{name.AnnotationTemplateRevision: "r"},
 	}}
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.0.0.7",

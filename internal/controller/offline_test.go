@@ -57,11 +57,26 @@ func (w *world) checkStops(pods []*corev1.Pod) {
 			w.t.Errorf("%s is stopped while it owns slots %s", pod.Name, myself.Slots)
 		}
 		for _, object := range w.list(&appsv1.StatefulSetList{}) {
-			_, replicas := templateOf(object)
-			if replicas == 0 && podOf(object) != pod.Name && shardOf(object) == shardOf(pod) {
+			if _, replicas := templateOf(object); replicas == 0 && podOf(object) != pod.Name && shardOf(object) == shardOf(pod) {
 				w.t.Errorf("%s is stopped beside %s", pod.Name, object.GetName())
 			}
 		}
+		w.checkOthersServe(pod)
+	}
+}
+
+// checkOthersServe fails the test when a pod that serves is taken away while another
+// member of its shard does not run.
+func (w *world) checkOthersServe(leaving *corev1.Pod) {
+	w.t.Helper()
+	running := 0
+	for _, object := range w.list(&corev1.PodList{}) {
+		if pod, _ := object.(*corev1.Pod); shardOf(pod) == shardOf(leaving) && ready(pod) && ready(leaving) {
+			running++
+		}
+	}
+	if ready(leaving) && running != int(w.cluster().Spec.Replicas)+1 {
+		w.t.Errorf("%s is taken away while %d members of its shard are ready", leaving.Name, running)
 	}
 }
 
@@ -169,7 +184,9 @@ func TestPrimaryIsNotStoppedWithoutASuccessor(t *testing.T) {
 			break
 		}
 	}
+	rounds(2) // it syncs
 	replica.Lag(true)
+	w.must(w.servers.Write("what the replica lacks", "value"))
 	rounds(120)
 	asked := 0
 	for _, write := range w.tap.log {

@@ -24,7 +24,7 @@ import (
 // tick lets the world do what it has to do, once. It says whether anything moved.
 func (w *world) tick() bool {
 	moved := false
-	for _, step := range []func() bool{w.makePods, w.bindClaims, w.startPods, w.growClaims, w.judgeReadiness, w.changeMind} {
+	for _, step := range []func() bool{w.reap, w.makePods, w.bindClaims, w.startPods, w.growClaims, w.judgeReadiness, w.changeMind} {
 		moved = step() || moved
 	}
 	w.servers.Step()
@@ -42,7 +42,7 @@ func (w *world) makePods() bool {
 		}
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: podOf(object), Labels: template.Labels, CreationTimestamp: metav1.NewTime(w.now()),
+				Namespace: namespace, Name: podOf(object), Labels: template.Labels, Annotations: template.Annotations, CreationTimestamp: metav1.NewTime(w.now()),
 			},
 			Spec: template.Spec,
 		}
@@ -71,13 +71,20 @@ func templateOf(object client.Object) (corev1.PodTemplateSpec, int32) {
 
 func podOf(workload client.Object) string { return workload.GetName() + "-0" }
 
-// endUnwanted ends the pods of workloads that shall have none.
+// endUnwanted ends the pods of workloads that shall have none, and those of an older
+// template. As a StatefulSet may, each waits for its pod to be ready before it
+// replaces it, for ever if need be.
 func (w *world) endUnwanted() bool {
 	unwanted := map[string]bool{}
 	for _, object := range append(w.list(&appsv1.StatefulSetList{}), w.list(&appsv1.DeploymentList{})...) {
-		if _, replicas := templateOf(object); replicas == 0 {
-			unwanted[podOf(object)] = true
+		template, replicas := templateOf(object)
+		pod := &corev1.Pod{}
+		if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: podOf(object)}, pod); err != nil {
+			continue
 		}
+		replaced := pod.Annotations[name.AnnotationTemplateRevision] != template.Annotations[name.AnnotationTemplateRevision]
+		_, isSet := object.(*appsv1.StatefulSet)
+		unwanted[pod.Name] = replicas == 0 || replaced && (ready(pod) || !isSet)
 	}
 	var ended []*corev1.Pod
 	for _, object := range w.list(&corev1.PodList{}) {
@@ -88,6 +95,29 @@ func (w *world) endUnwanted() bool {
 	w.checkStops(ended)
 	w.endPods(func(pod *corev1.Pod) bool { return unwanted[pod.Name] })
 	return len(ended) > 0
+}
+
+func ready(pod *corev1.Pod) bool {
+	return len(pod.Status.Conditions) == 1 && pod.Status.Conditions[0].Status == corev1.ConditionTrue
+}
+
+// reap ends the servers whose pods were deleted.
+func (w *world) reap() bool {
+	pods := map[string]bool{}
+	for _, object := range w.list(&corev1.PodList{}) {
+		if pod, is := object.(*corev1.Pod); is {
+			pods[pod.Status.PodIP] = true
+		}
+	}
+	reaped := false
+	for ip, at := range w.live {
+		if !pods[ip] {
+			w.servers.Nodes()[at.server].Kill()
+			delete(w.live, ip)
+			reaped = true
+		}
+	}
+	return reaped
 }
 
 // claimOf is the claim that a pod mounts; nil when it needs none or has none yet.
@@ -240,25 +270,57 @@ func (w *world) startPods() bool {
 		if pod.Status.PodIP != "" || needsClaim(pod) && (claim == nil || claim.Status.Phase != corev1.ClaimBound) {
 			continue
 		}
-		w.addresses++
-		ip := fmt.Sprintf("10.0.%d.%d", w.addresses/250, w.addresses%250+1)
-		volume := string(pod.UID)
-		if claim != nil {
-			volume = string(claim.UID)
+		if pod.Spec.Containers[0].Image == brokenImage {
+			if w.fail(pod) {
+				return true
+			}
+			continue
 		}
-		address := netip.AddrPortFrom(netip.MustParseAddr(ip), name.PortClient).String()
-		if place, used := w.volumes[volume]; used {
-			w.servers.Nodes()[place].Start(valkeytest.Start{Address: address})
-		} else {
-			w.volumes[volume] = len(w.servers.Nodes())
-			w.servers.Add(address)
+		settings := w.fileOf(pod)
+		if w.refuses(pod, settings) {
+			continue
 		}
-		w.live[ip] = seatOf(pod, w.volumes[volume])
-		pod.Status.PodIP, pod.Status.Phase = ip, corev1.PodRunning
-		w.must(w.api.Status().Update(w.t.Context(), pod))
+		w.serve(pod, claim, settings)
 		return true
 	}
 	return false
+}
+
+// serve gives a pod an address and a server on its volume, with its settings.
+func (w *world) serve(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, settings map[string]string) {
+	w.addresses++
+	ip := fmt.Sprintf("10.0.%d.%d", w.addresses/250, w.addresses%250+1)
+	volume := string(pod.UID)
+	if claim != nil {
+		volume = string(claim.UID)
+	}
+	address := netip.AddrPortFrom(netip.MustParseAddr(ip), name.PortClient).String()
+	if place, used := w.volumes[volume]; used {
+		w.servers.Nodes()[place].Start(valkeytest.Start{Address: address, Settings: settings})
+	} else {
+		w.volumes[volume] = len(w.servers.Nodes())
+		server := w.servers.Add(address)
+		server.Kill() // it was started without its file
+		server.Start(valkeytest.Start{Data: valkeytest.Blank, Settings: settings})
+	}
+	w.live[ip] = seatOf(pod, w.volumes[volume])
+	pod.Status.PodIP, pod.Status.Phase = ip, corev1.PodRunning
+	w.must(w.api.Status().Update(w.t.Context(), pod))
+}
+
+// brokenImage is one that no registry has.
+const brokenImage = "valkey/valkey:broken"
+
+// fail has a pod's worker say that it cannot start it, once.
+func (w *world) fail(pod *corev1.Pod) bool {
+	if len(pod.Status.ContainerStatuses) > 0 {
+		return false
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "server", State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "there is no such image"},
+	}}}
+	w.must(w.api.Status().Update(w.t.Context(), pod))
+	return true
 }
 
 // judgeReadiness keeps the pods' conditions as their agents would have them.
@@ -294,8 +356,10 @@ func (w *world) endPods(which func(pod *corev1.Pod) bool) {
 		if !which(pod) {
 			continue
 		}
-		w.servers.Nodes()[w.live[pod.Status.PodIP].server].Kill()
-		delete(w.live, pod.Status.PodIP)
+		if at, lives := w.live[pod.Status.PodIP]; lives {
+			w.servers.Nodes()[at.server].Kill()
+			delete(w.live, pod.Status.PodIP)
+		}
 		w.must(w.api.Delete(w.t.Context(), pod))
 	}
 }

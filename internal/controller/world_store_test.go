@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -131,7 +132,17 @@ func conflict(object client.Object) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: kindOf(object)}, object.GetName(), fmt.Errorf("it has changed"))
 }
 
-func (s *store) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+// Delete knows the precondition of a UID.
+func (s *store) Delete(_ context.Context, object client.Object, options ...client.DeleteOption) error {
+	asked := client.DeleteOptions{}
+	asked.ApplyOptions(options)
+	found, err := s.find(kindOf(object), object.GetName())
+	if err != nil {
+		return err
+	}
+	if asked.Preconditions != nil && *asked.Preconditions.UID != found.GetUID() {
+		return conflict(object)
+	}
 	delete(s.objects, storeKey{kindOf(object), object.GetName()})
 	return nil
 }
@@ -232,6 +243,11 @@ func (s *store) Apply(ctx context.Context, config runtime.ApplyConfiguration, _ 
 		return conflict(object)
 	}
 	delete(change, "status")
+	if config, is := object.(*corev1.ConfigMap); is {
+		config = config.DeepCopy()
+		config.Data = nil // what is not applied any more goes
+		object = config
+	}
 	applied, err := merged(object, change)
 	if err != nil {
 		return err
@@ -241,7 +257,15 @@ func (s *store) Apply(ctx context.Context, config runtime.ApplyConfiguration, _ 
 	return nil
 }
 
-// fieldsOf remembers by kind and name which fields a configuration owns, as the
+// keysOf are the keys of a ConfigMap's data, which each are a field to own.
+func keysOf(config runtime.ApplyConfiguration) string {
+	if config, is := config.(*corev1ac.ConfigMapApplyConfiguration); is {
+		return fmt.Sprint(slices.Sorted(maps.Keys(config.Data)))
+	}
+	return ""
+}
+
+// fieldsOf remembers by kind, name and keys which fields a configuration owns, as the
 // library's API server tells: the same ones in every world.
 var (
 	fieldsMutex sync.Mutex
@@ -257,7 +281,7 @@ func managedFields(ctx context.Context, config runtime.ApplyConfiguration, named
 	}
 	fieldsMutex.Lock()
 	defer fieldsMutex.Unlock()
-	key := storeKey{named.Kind, named.Name}
+	key := storeKey{named.Kind, named.Name + keysOf(config)}
 	if fields, known := fieldsOf[key]; known {
 		return fields
 	}

@@ -59,6 +59,9 @@ func (k *tap) on(api client.WithWatch) client.Client {
 		Apply: func(ctx context.Context, under client.WithWatch, config runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 			return k.around("apply "+kindOf(config), func() error { return under.Apply(ctx, config, options...) })
 		},
+		Delete: func(ctx context.Context, under client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return k.around(fmt.Sprintf("delete %s %s", kindOf(object), object.GetName()), func() error { return under.Delete(ctx, object, options...) })
+		},
 		SubResourcePatch: func(ctx context.Context, under client.Client, part string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 			return k.around(fmt.Sprintf("patch %s of %s %s", part, kindOf(object), object.GetName()), func() error {
 				return under.SubResource(part).Patch(ctx, object, patch, options...)

@@ -244,6 +244,8 @@ type picture struct {
 	Members map[string]member
 	Objects map[string]int
 	Lost    []string
+	// Files are the user's settings in each file of the ConfigMap.
+	Files []string
 }
 
 type member struct {
@@ -253,13 +255,14 @@ type member struct {
 	Claim       string
 	Size        string
 	Capacity    string
+	Settings    string
 }
 
 // picture tells ids by the place of the member that has them, unless they are
 // to be compared with those of another time in this same world.
 func (w *world) picture() picture {
 	w.t.Helper()
-	out := picture{Members: map[string]member{}, Objects: map[string]int{}, Lost: w.servers.Lost()}
+	out := picture{Members: map[string]member{}, Objects: map[string]int{}, Lost: w.servers.Lost(), Files: w.settingsInFiles()}
 	status := w.cluster().Status
 	out.Status = fmt.Sprintf("%s %s %t %s", status.State, status.Reason, status.Formed, status.ShardsReady)
 	for _, of := range []client.ObjectList{
@@ -281,7 +284,7 @@ func (w *world) member(pod *corev1.Pod) member {
 	}
 	view := w.servers.Nodes()[at.server].View()
 	myself, _ := view.Myself()
-	out := member{ID: string(myself.ID), Primary: string(myself.PrimaryID), Slots: myself.Slots.String(), Knows: len(view.Table.Nodes)}
+	out := member{ID: string(myself.ID), Primary: string(myself.PrimaryID), Slots: myself.Slots.String(), Knows: len(view.Table.Nodes), Settings: w.settingsOf(at.server)}
 	if claim := w.claimOf(pod); claim != nil {
 		out.Claim = string(claim.UID)
 		out.Size = claim.Spec.Resources.Requests.Storage().String()
@@ -306,7 +309,7 @@ func (p picture) shape() picture {
 		if m.Primary != "" {
 			m.Primary = names[m.Primary]
 		}
-		out.Members[node] = member{Knows: m.Knows, Size: m.Size, Capacity: m.Capacity}
+		out.Members[node] = member{Knows: m.Knows, Size: m.Size, Capacity: m.Capacity, Settings: m.Settings}
 		if m.Primary != "" && m.Primary != shard {
 			out.Members[node] = member{ID: "follows " + m.Primary}
 		}

@@ -40,8 +40,12 @@ const (
 	AnnotationNodeID = "valkey.io/node-id"
 	// AnnotationShape stands on claims: shards and replicas of their cluster, for example 3x1.
 	AnnotationShape = "valkey.io/shape"
-	// AnnotationTemplateRevision stands on workloads: the revision that was applied last.
+	// AnnotationTemplateRevision stands on workloads: the revision that was applied
+	// last; and on their pods: the one that they were made from.
 	AnnotationTemplateRevision = "valkey.io/template-revision"
+	// AnnotationAllowDataLoss stands on ValkeyClusters: the template revision for which
+	// members without volume and replica may be replaced, whose keys go with their pods.
+	AnnotationAllowDataLoss = "valkey.io/allow-data-loss-on-restart"
 	// AnnotationStopped stands on workloads whose pod the operator keeps away.
 	AnnotationStopped = "valkey.io/stopped"
 	// AnnotationStoppedInVain stands on ValkeyNodes: the size that the volume did
@@ -49,6 +53,9 @@ const (
 	AnnotationStoppedInVain = "valkey.io/stopped-in-vain"
 	// AnnotationStoppedAt stands on ValkeyNodes that are stopped: since when.
 	AnnotationStoppedAt = "valkey.io/stopped-at"
+	// AnnotationStartEmpty stands on ValkeyNodes: the hold, as the agent names it, in
+	// which a person lets the member start without its data.
+	AnnotationStartEmpty = "valkey.io/start-empty"
 	// AnnotationResizeNudge stands on pods: changing it makes the kubelet look at once.
 	AnnotationResizeNudge = "valkey.io/resize-nudge"
 )
@@ -98,9 +105,9 @@ const (
 	PathRun    = "/run/valkey"
 )
 
-// Keys in ConfigMaps and Secrets, which are file names below the paths above.
+// Keys in ConfigMaps and Secrets, which are file names below the paths above;
+// ConfigFile names the others.
 const (
-	KeyConfig  = "valkey.conf"
 	KeyMembers = "members.json"
 	KeyACL     = "users.acl"
 )

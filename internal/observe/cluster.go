@@ -50,7 +50,8 @@ func (o ClusterObserver) Snapshot(ctx context.Context, cluster *v1alpha1.ValkeyC
 		Now: o.Now().UTC(), Namespace: cluster.Namespace, Name: cluster.Name, UID: string(cluster.UID),
 		Version: cluster.ResourceVersion, Generation: cluster.Generation, CreatedAt: cluster.CreationTimestamp.Time, Deleting: cluster.DeletionTimestamp != nil,
 		Status: *cluster.Status.DeepCopy(), FreshID: strings.ToLower(rand.Text()),
-		Objects: map[string]state.Object{},
+		LossAllowed: cluster.Annotations[name.AnnotationAllowDataLoss],
+		Objects:     map[string]state.Object{},
 	}
 	if snapshot.Deleting {
 		return snapshot, Credentials{}, nil
@@ -198,11 +199,25 @@ func (o ClusterObserver) objects(ctx context.Context, cluster *v1alpha1.ValkeyCl
 		if err != nil {
 			return fmt.Errorf("reading the owned fields of %s %s: %w", read.kind, read.name, err)
 		}
+		if read.into == client.Object(config) {
+			snapshot.ConfigFiles = configFiles(config)
+		}
 		seen := objectOf(read.into, cluster)
 		seen.Digest = state.Digest(owned)
 		snapshot.Objects[objectKey(read.kind, read.name)] = seen
 	}
 	return nil
+}
+
+// configFiles are the files of settings in a ConfigMap.
+func configFiles(config *corev1.ConfigMap) map[string]string {
+	files := map[string]string{}
+	for file, content := range config.Data {
+		if _, is := name.ConfigRevision(file); is {
+			files[file] = content
+		}
+	}
+	return files
 }
 
 func objectOf(object metav1.Object, cluster *v1alpha1.ValkeyCluster) state.Object {
@@ -279,7 +294,8 @@ func addRecord(byName map[string]*state.Member, node *v1alpha1.ValkeyNode, clust
 	member.Record = &state.NodeRecord{
 		StoppedAt: stoppedAt,
 		UID:       string(node.UID), Version: node.ResourceVersion, StoppedInVain: node.Annotations[name.AnnotationStoppedInVain],
-		Foreign: foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
+		StartEmpty: node.Annotations[name.AnnotationStartEmpty],
+		Foreign:    foreign(node, cluster), Earlier: earlier(node, cluster), Orphaned: metav1.GetControllerOf(node) == nil, Deleting: node.DeletionTimestamp != nil,
 		Generation: node.Generation, Spec: node.Spec, Status: node.Status,
 	}
 }

@@ -160,14 +160,24 @@ func (o NodeObserver) readWorkloads(ctx context.Context, node *v1alpha1.ValkeyNo
 		}
 	}
 	if setErr == nil {
-		keepWorkload(seen, node, workloadOf(node, v1alpha1.WorkloadStatefulSet, &set.ObjectMeta, set.Spec.Replicas))
+		workload := workloadOf(node, v1alpha1.WorkloadStatefulSet, &set.ObjectMeta, set.Spec.Replicas)
+		readTemplate(&workload, set.Spec.Template)
+		keepWorkload(seen, node, workload)
 	}
 	if deploymentErr == nil {
 		workload := workloadOf(node, v1alpha1.WorkloadDeployment, &deployment.ObjectMeta, deployment.Spec.Replicas)
+		readTemplate(&workload, deployment.Spec.Template)
 		workload.Problem = deploymentProblem(deployment)
 		keepWorkload(seen, node, workload)
 	}
 	return nil
+}
+
+func readTemplate(workload *state.Workload, template corev1.PodTemplateSpec) {
+	workload.PodRevision = template.Annotations[name.AnnotationTemplateRevision]
+	if grace := template.Spec.TerminationGracePeriodSeconds; grace != nil {
+		workload.GraceSeconds = *grace
+	}
 }
 
 func keepWorkload(seen *state.Node, node *v1alpha1.ValkeyNode, workload state.Workload) {

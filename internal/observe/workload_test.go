@@ -4,12 +4,26 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/state"
 )
+
+func TestWhatIsReadOfATemplate(t *testing.T) {
+	t.Parallel()
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name.AnnotationTemplateRevision: "r"}}}
+	var before, after state.Workload
+	readTemplate(&before, template)
+	template.Spec.TerminationGracePeriodSeconds = new(int64(120))
+	readTemplate(&after, template)
+	got, want := []state.Workload{before, after}, []state.Workload{{PodRevision: "r"}, {PodRevision: "r", GraceSeconds: 120}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
 
 func TestWorkloadsPods(t *testing.T) {
 	t.Parallel()

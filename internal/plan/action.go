@@ -10,6 +10,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
+	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/valkey"
 )
 
@@ -116,6 +117,12 @@ type MarkPod struct {
 	Annotations map[string]string
 }
 
+// DeletePod deletes a pod, so that its workload makes another one.
+type DeletePod struct{ Pod, UID string }
+
+// DeleteBudget deletes a PodDisruptionBudget, so that drains ask no more.
+type DeleteBudget struct{ Name, UID string }
+
 // Server is a Valkey server to talk to.
 type Server struct {
 	Node    string // the ValkeyNode
@@ -169,6 +176,14 @@ type ForgetNode struct {
 // data no longer needs.
 type RewriteLog struct{ Server Server }
 
+// StartEmpty lets a member whose agent holds it start without its data, which the
+// agent sets aside, if it is still in the hold that was seen.
+type StartEmpty struct {
+	Node, Host string
+	To         protocol.Addressee
+	Command    protocol.StartEmpty
+}
+
 func (Ensure) action()          {}
 func (EnsureNode) action()      {}
 func (Adopt) action()           {}
@@ -180,6 +195,8 @@ func (TryExpandClaim) action()  {}
 func (OwnClaim) action()        {}
 func (MarkClaim) action()       {}
 func (MarkPod) action()         {}
+func (DeletePod) action()       {}
+func (DeleteBudget) action()    {}
 func (MeetNode) action()        {}
 func (AssignSlots) action()     {}
 func (AttachReplica) action()   {}
@@ -188,6 +205,7 @@ func (ScaleWorkload) action()   {}
 func (FailOver) action()        {}
 func (ForgetNode) action()      {}
 func (RewriteLog) action()      {}
+func (StartEmpty) action()      {}
 
 func (a Ensure) String() string { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
 func (a EnsureNode) String() string {
@@ -224,6 +242,12 @@ func (a OwnClaim) String() string {
 }
 func (a MarkClaim) String() string { return fmt.Sprintf("mark claim %s", a.Claim) }
 func (a MarkPod) String() string   { return fmt.Sprintf("mark pod %s", a.Pod) }
+func (a DeletePod) String() string { return fmt.Sprintf("delete pod %s", a.Pod) }
+
+func (a DeleteBudget) String() string {
+	return fmt.Sprintf("delete PodDisruptionBudget %s", a.Name)
+}
+
 func (a MeetNode) String() string {
 	return fmt.Sprintf("introduce node %s at %s to node %s", a.Node, a.Host, a.Via.Node)
 }
@@ -250,6 +274,10 @@ func (a ScaleWorkload) String() string {
 
 func (a ForgetNode) String() string {
 	return fmt.Sprintf("make node %s forget %s", a.From.Node, a.ID)
+}
+
+func (a StartEmpty) String() string {
+	return fmt.Sprintf("let node %s (%s) start without its data", a.Node, a.Command.Decision)
 }
 
 func (a RewriteLog) String() string { return fmt.Sprintf("rewrite the log of node %s", a.Server.Node) }

@@ -30,6 +30,7 @@ func Cluster(in cluster.Input, p plan.Plan, o plan.Outcome) v1alpha1.ValkeyClust
 	status.ObservedGeneration = in.State.Generation
 	status.Shards = in.Spec.Shards
 	status.ReadyShards = readyShards(in)
+	status.Rollout = rollout(in, p)
 	status.Storage = clusterStorage(in, p, o)
 	rememberGrowth(in, status.Storage)
 
@@ -130,7 +131,7 @@ func readiness(in cluster.Input, p plan.Plan, o plan.Outcome) (finding, bool) {
 	}
 	for _, rule := range topologyRules {
 		settled, why := stepFinding(p, rule)
-		if settled || introducing(in, rule) || updating(in, p, rule) {
+		if settled || returning(in, p, rule) || updating(in, p, rule) {
 			continue
 		}
 		if !in.State.Status.Formed && why.reason != v1alpha1.ReasonNameTaken && why.reason != v1alpha1.ReasonIdentityConflict {
@@ -203,21 +204,24 @@ func describe(actions []plan.Action) string {
 
 // withTrouble adds what keeps members from starting, as their nodes say it.
 func withTrouble(in cluster.Input, p plan.Plan, message string) string {
-	if trouble, found := memberTrouble(in, p); found {
+	if trouble, found := memberTrouble(in, p, hardReasons...); found {
 		return fmt.Sprintf("%s; %s: %s", message, trouble.reason, trouble.message)
 	}
 	return message
 }
 
-// memberTrouble is the first thing that no waiting mends, as a node says it.
-func memberTrouble(in cluster.Input, p plan.Plan) (finding, bool) {
+// causesOfSilence are why a member does not answer: they tell more than that.
+var causesOfSilence = []string{v1alpha1.ReasonConfigRefused, v1alpha1.ReasonDowngradeRefused}
+
+// memberTrouble is the first thing for one of some reasons, as a node says it.
+func memberTrouble(in cluster.Input, p plan.Plan, reasons ...string) (finding, bool) {
 	for _, member := range in.State.Members {
 		if member.Record == nil {
 			continue
 		}
 		for _, conditionType := range []string{v1alpha1.ConditionStorageReady, v1alpha1.ConditionWorkloadReady} {
 			condition := meta.FindStatusCondition(member.Record.Status.Conditions, conditionType)
-			if condition != nil && condition.Status == metav1.ConditionFalse && hard(condition.Reason) && !carriedOut(in, p, condition.Reason) {
+			if condition != nil && condition.Status == metav1.ConditionFalse && slices.Contains(reasons, condition.Reason) && !carriedOut(in, p, condition.Reason) {
 				return finding{condition.Reason, fmt.Sprintf("node %s: %s", member.Name, condition.Message)}, true
 			}
 		}
@@ -228,8 +232,11 @@ func memberTrouble(in cluster.Input, p plan.Plan) (finding, bool) {
 // refusal is the API server's refusal of an object, if there was one.
 func refusal(o plan.Outcome) (finding, bool) {
 	for _, result := range o {
-		if _, trial := result.At.(plan.TryExpandClaim); trial {
+		switch result.At.(type) {
+		case plan.TryExpandClaim:
 			continue // it is told of the volumes
+		case plan.SetConfig:
+			continue // it is a server's
 		}
 		if _, refused := errors.AsType[*plan.Refusal](result.Err); refused {
 			return finding{v1alpha1.ReasonObjectRefused, "the API server refused to " + result.Err.Error()}, true
@@ -248,13 +255,19 @@ func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady boo
 	if refused, found := refusal(o); found {
 		return true, refused
 	}
+	if refused, found := cluster.SettingRefusalIn(o); found {
+		return true, finding{v1alpha1.ReasonConfigRefused, cluster.RefusedSettingsNote(refused)}
+	}
+	if trouble, found := memberTrouble(in, p, causesOfSilence...); found {
+		return true, trouble
+	}
 	if step, asked := p.Step("membersAnswer"); asked && step.Hold != plan.Settled && in.State.Status.Formed {
 		return true, finding{step.Reason, step.Note}
 	}
 	if !storageReady && (hard(storage.reason) || storage.reason == v1alpha1.ReasonDiskFull) {
 		return true, storage
 	}
-	if trouble, found := memberTrouble(in, p); found {
+	if trouble, found := memberTrouble(in, p, hardReasons...); found {
 		return true, trouble
 	}
 	return false, finding{v1alpha1.ReasonHealthy, "nothing is down or refused"}
@@ -266,7 +279,7 @@ func progress(p plan.Plan, storageReady bool, storage finding) (bool, finding) {
 		return true, storage
 	}
 	for _, step := range p {
-		if step.Hold == plan.Wait || len(step.Actions) > 0 {
+		if step.Reason != "" && (step.Hold == plan.Wait || len(step.Actions) > 0) {
 			message := step.Note
 			if message == "" {
 				message = describe(step.Actions)
@@ -301,6 +314,15 @@ func configurationWarnings(in cluster.Input, p plan.Plan) []finding {
 	}
 	if advice, small := cluster.SizingAdvice(in); small {
 		warnings = append(warnings, finding{v1alpha1.ReasonVolumeSmallForMaxmemory, advice})
+	}
+	if advice, crowded := cluster.CrowdedShards(in); crowded {
+		warnings = append(warnings, finding{v1alpha1.ReasonShardOnOneWorker, advice})
+	}
+	if advice, small := cluster.MemoryAdvice(in); small {
+		warnings = append(warnings, finding{v1alpha1.ReasonMemoryBelowMaxmemory, advice})
+	}
+	if advice, short := cluster.GraceAdvice(in); short {
+		warnings = append(warnings, finding{v1alpha1.ReasonGracePeriodShort, advice})
 	}
 	if !build.Names(in.Spec.Users, name.UserDefault) {
 		warnings = append(warnings, finding{v1alpha1.ReasonDefaultUserOpen, `everybody who reaches the servers may do everything: spec.users does not name the user "default"; add it with a passwordSecret, or with enabled: false`})

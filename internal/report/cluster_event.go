@@ -12,6 +12,7 @@ import (
 // a transition, none while nothing changes.
 func ClusterEvents(prev, next v1alpha1.ValkeyClusterStatus) []Event {
 	var events []Event
+	events = append(events, rollEvents(prev, next)...)
 	events = append(events, storageEvents(prev, next)...)
 	events = append(events, useEvents(prev, next)...)
 	events = append(events, readyEvents(prev, next)...)

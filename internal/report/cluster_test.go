@@ -157,6 +157,28 @@ func TestClusterStatus(t *testing.T) {
 			edit: func(in *cluster.Input) { in.State.Members[0].Agent.Value.RefusedUsers = []string{"shop"} },
 			want: changes{"ConfigurationWarning": "True UserRefused"},
 		},
+		"a shard is on one worker": {
+			edit: func(in *cluster.Input) {
+				for i := range in.State.Members {
+					in.State.Members[i].Pods[0].Worker = "worker-1"
+				}
+			},
+			want: changes{"ConfigurationWarning": "True ShardOnOneWorker"},
+		},
+		"data may take more than the memory limit": {
+			edit: func(in *cluster.Input) {
+				in.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: size("64Mi")}
+				in.Spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory": "100mb"}
+			},
+			want: changes{"ConfigurationWarning": "True MemoryBelowMaxmemory"},
+		},
+		"servers are given too little time to stop": {
+			edit: func(in *cluster.Input) {
+				in.Spec.TerminationGracePeriodSeconds = new(int64(30))
+				in.State.Members[0].Agent = state.Seen(protocol.Facts{Files: &protocol.Files{SaveSeconds: 20}})
+			},
+			want: changes{"ConfigurationWarning": "True GracePeriodShort"},
+		},
 		"three shards fail over by themselves": {edit: func(in *cluster.Input) { in.Spec.Shards = 3 }, want: changes{"ConfigurationWarning": "False NoWarning"}},
 	} {
 		t.Run(what, func(t *testing.T) {

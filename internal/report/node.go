@@ -48,6 +48,9 @@ func reportPod(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input) {
 		return
 	}
 	next.PodName, next.PodIP, next.PodUID, next.Worker = pod.Name, pod.IP, pod.UID, pod.Worker
+	if revision, known := nodeplan.PodRevision(in, pod); known {
+		next.Revision = revision
+	}
 }
 
 func reportAgent(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input) {
@@ -63,7 +66,28 @@ func reportAgent(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input) {
 	}
 	next.Agent = &v1alpha1.AgentStatus{
 		Server: string(facts.Server), Decision: string(facts.Decision), Message: facts.Message,
+		Files: facts.Mended(),
 	}
+}
+
+// fileEvents tell of files that cannot be used, and of what was done about it.
+func fileEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
+	var events []Event
+	before, after := conditionOf(prev, v1alpha1.ConditionWorkloadReady), conditionOf(next, v1alpha1.ConditionWorkloadReady)
+	if after.Reason == v1alpha1.ReasonFilesDamaged && before.Reason != after.Reason {
+		events = append(events, Event{corev1.EventTypeWarning, after.Reason, fmt.Sprintf("pod %s: %s", next.PodName, after.Message)})
+	}
+	if files := filesOf(next); files != "" && files != filesOf(prev) {
+		events = append(events, Event{corev1.EventTypeWarning, v1alpha1.EventFilesMended, fmt.Sprintf("pod %s: %s", next.PodName, files)})
+	}
+	return events
+}
+
+func filesOf(status v1alpha1.ValkeyNodeStatus) string {
+	if status.Agent == nil {
+		return ""
+	}
+	return status.Agent.Files
 }
 
 func reportStorage(next *v1alpha1.ValkeyNodeStatus, in nodeplan.Input, o plan.Outcome) {
@@ -275,6 +299,7 @@ func NodeEvents(prev, next v1alpha1.ValkeyNodeStatus) []Event {
 		events = append(events, expanded)
 	}
 	events = append(events, restartEvents(prev, next)...)
+	events = append(events, fileEvents(prev, next)...)
 	if adopted(prev, next) {
 		events = append(events, Event{
 			corev1.EventTypeNormal, v1alpha1.EventVolumeAdopted,

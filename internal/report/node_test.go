@@ -44,7 +44,7 @@ func settledNode() nodeplan.Input {
 				Phase: corev1.ClaimBound, ClassName: "fast", Requested: size("1Gi"), Capacity: size("1Gi"),
 			},
 			Class:    state.Seen(state.Class{Name: "fast", Exists: true, Expandable: true}),
-			Workload: &state.Workload{Kind: v1alpha1.WorkloadStatefulSet, Revision: "r", OwnerUIDs: []string{"node-uid"}},
+			Workload: &state.Workload{Replicas: 1, Kind: v1alpha1.WorkloadStatefulSet, Revision: "r", OwnerUIDs: []string{"node-uid"}},
 			Pods:     []state.Pod{{Name: "pod-0", UID: "pod-uid", IP: "10.0.0.7", Worker: "worker-1", Phase: corev1.PodRunning, Ready: true, Labels: podLabels}},
 			Agent: state.Seen(protocol.Facts{
 				NodeID: "abc", Role: protocol.RoleReplica, Server: protocol.ServerRunning, Decision: protocol.DecisionStart, Ready: true,
@@ -86,7 +86,7 @@ func TestNodeStatusOfASettledNode(t *testing.T) {
 		}
 	}
 	want := v1alpha1.ValkeyNodeStatus{
-		ObservedGeneration: 4, PodName: "pod-0", PodUID: "pod-uid", PodIP: "10.0.0.7", Worker: "worker-1", Role: "replica", NodeID: "abc",
+		ObservedGeneration: 4, PodName: "pod-0", PodUID: "pod-uid", PodIP: "10.0.0.7", Worker: "worker-1", Revision: "r", Role: "replica", NodeID: "abc",
 		Agent: &v1alpha1.AgentStatus{Server: "running", Decision: "Start"},
 		Storage: &v1alpha1.NodeStorageStatus{
 			Claim: "data", Phase: v1alpha1.StorageSatisfied, Requested: new(size("1Gi")), Capacity: new(size("1Gi")),
@@ -179,8 +179,10 @@ func TestNodeConditions(t *testing.T) {
 			short{"False PodPending", "False PodPending", "True VolumesBound", v1alpha1.StorageSatisfied},
 		},
 		"a template to be applied leaves the running pod Ready": {
-			func(in *nodeplan.Input) { in.Spec.Template.Revision = "r2" }, nil,
-			short{ready, "False PodPending", "True VolumesBound", v1alpha1.StorageSatisfied},
+			func(in *nodeplan.Input) {
+				in.Spec.Template.Revision, in.State.Agent.Value.OwnsSlots = "r2", protocol.No
+			}, nil,
+			short{ready, "False RollingOut", "True VolumesBound", v1alpha1.StorageSatisfied},
 		},
 		"a member that is held": {
 			func(in *nodeplan.Input) {

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
@@ -32,18 +34,28 @@ func missed(in cluster.Input, member state.Member) bool {
 	return in.Spec.Replicas == 0 || !cluster.Excused(in, member)
 }
 
-// introducing says whether a rule that is not settled does no more than make a
-// member that was away known at its new address.
-func introducing(in cluster.Input, rule string) bool {
-	if rule != "nodesMet" {
-		return false
-	}
+// returning says whether a rule that is not settled does no more than take back a
+// member that was away: it is made known at its new address, and, if it lost its
+// memory with its pod, given to its primary as a new replica.
+func returning(in cluster.Input, p plan.Plan, rule string) bool {
+	away := map[string]bool{}
 	for _, member := range in.State.Members {
-		if member.Wanted && cluster.AwayToGrow(member) {
-			return true
+		if member.Wanted && cluster.Away(in, member) {
+			away[member.Name] = true
 		}
 	}
-	return false
+	switch rule {
+	case "nodesMet":
+		return len(away) > 0
+	case "replicasAttached":
+		step, _ := p.Step(rule)
+		return len(step.Actions) > 0 && !slices.ContainsFunc(step.Actions, func(action plan.Action) bool {
+			attach, is := action.(plan.AttachReplica)
+			return !is || !away[attach.Replica.Node]
+		})
+	default:
+		return false
+	}
 }
 
 // restartEvents tell that a member is stopped for its volume to grow, and that it

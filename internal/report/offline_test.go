@@ -32,6 +32,15 @@ func gone(in *cluster.Input) {
 	in.State.Members[1].Pods = nil
 }
 
+// attach gives members to their primary, as replicas that it did not know.
+func attach(members ...int) []plan.Action {
+	var actions []plan.Action
+	for _, member := range members {
+		actions = append(actions, plan.AttachReplica{Replica: plan.Server{Node: settledCluster().State.Members[member].Name}, Primary: "p"})
+	}
+	return actions
+}
+
 func TestClusterStatusWhileMembersAreStopped(t *testing.T) {
 	t.Parallel()
 	working := plan.Verdict{Hold: plan.Wait, Reason: v1alpha1.ReasonVolumeExpanding, Note: "a node is stopped"}
@@ -49,6 +58,18 @@ func TestClusterStatusWhileMembersAreStopped(t *testing.T) {
 		"a replica comes back at another address": {
 			edit: gone, offline: working, want: growing,
 			given: map[string]plan.Verdict{"nodesMet": {Hold: plan.Wait, Reason: v1alpha1.ReasonMeeting, Note: "it is introduced"}},
+		},
+		"a replica that lost its memory is attached anew": {
+			edit: gone, offline: working, want: growing,
+			given: map[string]plan.Verdict{"replicasAttached": {Reason: v1alpha1.ReasonReplicasAttaching, Actions: attach(1)}},
+		},
+		"another replica is attached as well": {
+			edit: gone, offline: working,
+			given: map[string]plan.Verdict{"replicasAttached": {Reason: v1alpha1.ReasonReplicasAttaching, Actions: attach(1, 0)}},
+			want: map[string]string{
+				"state": "Reconciling ReplicasAttaching", "StorageReady": "False VolumeExpanding", "Progressing": "True VolumeExpanding",
+				"Ready": "False ReplicasAttaching",
+			},
 		},
 		"a shard without a replica is not served": {
 			edit: func(in *cluster.Input) { gone(in); in.Spec.Replicas = 0 }, offline: working,

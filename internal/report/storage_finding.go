@@ -17,7 +17,7 @@ var (
 		v1alpha1.ReasonForeignVolume, v1alpha1.ReasonVolumeUnavailable, v1alpha1.ReasonStorageClassMissing, v1alpha1.ReasonObjectRefused,
 		v1alpha1.ReasonExpansionInfeasible, v1alpha1.ReasonStorageClassNotExpandable, v1alpha1.ReasonQuotaExceeded,
 		v1alpha1.ReasonLimitRangeExceeded, v1alpha1.ReasonExpansionRefused, v1alpha1.ReasonOfflineExpansionRequired,
-		v1alpha1.ReasonExpansionStalled,
+		v1alpha1.ReasonExpansionStalled, v1alpha1.ReasonConfigRefused, v1alpha1.ReasonDowngradeRefused,
 	}
 	// softReasons are troubles that pass, the longest first.
 	softReasons = []string{v1alpha1.ReasonExpansionRateLimited, v1alpha1.ReasonExpansionRetrying}

@@ -43,6 +43,17 @@ type Cluster struct {
 	// FailOvers are when a replica of a shard was last asked to take over from a
 	// primary that is well, as far as is remembered: forgetting it costs one try more.
 	FailOvers map[int]time.Time `json:"failOvers,omitempty"`
+	// LossAllowed is the template revision for which a person allowed that members
+	// without volume and replica lose their keys; empty for none.
+	LossAllowed string `json:"lossAllowed,omitempty"`
+	// ConfigFiles are the files of settings in the cluster's ConfigMap, by name.
+	ConfigFiles map[string]string `json:"configFiles,omitempty"`
+	// Given are the settings that running servers were given, by node, as far as is
+	// remembered: forgetting it costs giving them again.
+	Given map[string]GivenSettings `json:"given,omitempty"`
+	// SettingRefusal is what a server said last to settings that it refused; nil
+	// when none did since, as far as is remembered.
+	SettingRefusal *SettingRefusal `json:"settingRefusal,omitempty"`
 	// Classes are the StorageClasses of the claims, by name, as far as they may
 	// be read.
 	Classes map[string]Class `json:"classes,omitempty"`
@@ -135,6 +146,9 @@ type NodeRecord struct {
 	// StoppedInVain is the size that the volume did not get although the member
 	// was stopped for it; empty when that never happened.
 	StoppedInVain string `json:"stoppedInVain,omitempty"`
+	// StartEmpty is the hold in which a person lets the member start without its
+	// data; empty for none.
+	StartEmpty string `json:"startEmpty,omitempty"`
 	// Generation of the spec: what was said of an earlier one is about another wish.
 	Generation int64                     `json:"generation,omitempty"`
 	Spec       v1alpha1.ValkeyNodeSpec   `json:"spec"`

@@ -68,13 +68,19 @@ type Class struct {
 
 // Workload is a StatefulSet or Deployment.
 type Workload struct {
-	Kind     v1alpha1.WorkloadType `json:"kind"`
-	Name     string                `json:"name"`
-	UID      string                `json:"uid"`
-	Version  string                `json:"version,omitempty"` // resource version
-	Revision string                `json:"revision,omitempty"`
+	Kind    v1alpha1.WorkloadType `json:"kind"`
+	Name    string                `json:"name"`
+	UID     string                `json:"uid"`
+	Version string                `json:"version,omitempty"` // resource version
+	// Revision of the template that was applied last.
+	Revision string `json:"revision,omitempty"`
+	// PodRevision is what stands on the pods made from that template: the revision,
+	// or nothing where an operator applied it which did not write it down.
+	PodRevision string `json:"podRevision,omitempty"`
 	// Replicas is how many pods it shall have.
 	Replicas int32 `json:"replicas"`
+	// GraceSeconds is how long its pod has to end before it is killed.
+	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// Stopped says that the operator keeps its pod away. One without replicas
 	// that is not was scaled by somebody else.
 	Stopped bool              `json:"stopped,omitempty"`

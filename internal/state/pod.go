@@ -19,12 +19,19 @@ type Pod struct {
 	Ready       bool              `json:"ready,omitempty"`
 	Terminating bool              `json:"terminating,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
+	// Revision of the template that the pod was made from; empty on one that an
+	// operator made which did not write it down.
+	Revision string `json:"revision,omitempty"`
+	// ConfigFile is the file of settings that its server is started on.
+	ConfigFile string `json:"configFile,omitempty"`
 	// Nudge is the value of the annotation that makes the kubelet look.
 	Nudge string `json:"nudge,omitempty"`
 	// Problem is why the pod does not run: an unschedulable pod's or a waiting
 	// container's own words.
 	Problem  string `json:"problem,omitempty"`
 	Restarts int32  `json:"restarts,omitempty"`
+	// LastWords are what the server's container left when it ended last.
+	LastWords string `json:"lastWords,omitempty"`
 	// CrashLooping says that its worker has ended a container over and over and
 	// does not run it now.
 	CrashLooping bool      `json:"crashLooping,omitempty"`
@@ -45,8 +52,9 @@ func PodOf(pod *corev1.Pod) Pod {
 	out := Pod{
 		Name: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP, Worker: pod.Spec.NodeName,
 		Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil, Labels: pod.Labels,
-		Nudge: pod.Annotations[name.AnnotationResizeNudge], Problem: problemOf(pod),
-		CreatedAt: pod.CreationTimestamp.Time,
+		Revision: pod.Annotations[name.AnnotationTemplateRevision],
+		Nudge:    pod.Annotations[name.AnnotationResizeNudge], Problem: problemOf(pod),
+		CreatedAt: pod.CreationTimestamp.Time, ConfigFile: configFileOf(pod),
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
@@ -55,6 +63,9 @@ func PodOf(pod *corev1.Pod) Pod {
 	}
 	for _, status := range pod.Status.ContainerStatuses {
 		out.Restarts += status.RestartCount
+		if status.Name == name.ContainerServer {
+			out.LastWords = lastWordsOf(status)
+		}
 		waiting := status.State.Waiting
 		out.CrashLooping = out.CrashLooping || waiting != nil && waiting.Reason == "CrashLoopBackOff" && status.RestartCount > fewRestarts
 	}
@@ -89,7 +100,22 @@ func causeOf(status corev1.ContainerStatus) string {
 	if status.State.Waiting.Reason != "CrashLoopBackOff" || last == nil || last.Message == "" {
 		return status.State.Waiting.Message
 	}
-	words := strings.Join(strings.Fields(last.Message), " ")
+	return shortened(last.Message)
+}
+
+// lastWordsOf is what a container left when it ended last.
+func lastWordsOf(status corev1.ContainerStatus) string {
+	for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+		if ended != nil {
+			return shortened(ended.Message)
+		}
+	}
+	return ""
+}
+
+// shortened is a text on one line, and not too long to be quoted.
+func shortened(text string) string {
+	words := strings.Join(strings.Fields(text), " ")
 	if len(words) > longestCause {
 		words = strings.ToValidUTF8(words[:longestCause], "") + "…"
 	}

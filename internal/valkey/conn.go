@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -120,9 +122,26 @@ func (c *Conn) ConfigGet(ctx context.Context, name string) (value string, known 
 	return value, known, nil
 }
 
+// ConfigGetAll are all settings that the server tells.
+func (c *Conn) ConfigGetAll(ctx context.Context) (map[string]string, error) {
+	return c.pairs(ctx, "CONFIG", "GET", "*")
+}
+
 // ConfigSet changes one setting of the running server, not its file.
 func (c *Conn) ConfigSet(ctx context.Context, name, value string) error {
 	return c.do(ctx, "CONFIG", "SET", name, value)
+}
+
+// ConfigSetAll is one CONFIG SET of all settings. None is no command at all.
+func (c *Conn) ConfigSetAll(ctx context.Context, settings map[string]string) error {
+	if len(settings) == 0 {
+		return nil
+	}
+	words := []string{"CONFIG", "SET"}
+	for _, setting := range slices.Sorted(maps.Keys(settings)) {
+		words = append(words, setting, settings[setting])
+	}
+	return c.do(ctx, words...)
 }
 
 // ACLLoad is ACL LOAD.

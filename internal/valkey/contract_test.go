@@ -12,6 +12,7 @@ import (
 // memory here, real ones in servers_test.go. Servers go by their number.
 type bench interface {
 	processes
+	strains
 	clock
 	connect(t *testing.T, server int) link
 	place(server int) (host string, port int)
@@ -26,6 +27,14 @@ type processes interface {
 	silence(t *testing.T, server int)
 	wake(t *testing.T, server int)
 	start(t *testing.T, server int, how restart)
+}
+
+// strains are what makes a stop or a sync less than a moment.
+type strains interface {
+	// stop ends a server as Kubernetes does: with SIGTERM, and time.
+	stop(t *testing.T, server int)
+	// slowSync makes full syncs from a server take some seconds.
+	slowSync(t *testing.T, server int)
 }
 
 // clock is real or virtual.
@@ -52,6 +61,7 @@ const (
 	emptied         // without its dataset
 	blank           // without anything
 	slowly          // loading for some time
+	barred          // with a password that no primary accepts
 )
 
 // rig is a bench and what scenarios have in common.
@@ -240,7 +250,7 @@ func (r rig) keysOf(servers ...int) int64 {
 
 func holdContract(t *testing.T, open func(*testing.T) bench) {
 	t.Helper()
-	for _, scenarios := range []map[string]func(rig){forming, surviving} {
+	for _, scenarios := range []map[string]func(rig){forming, surviving, replacing, syncing, adjusting, configuring} {
 		for name, scenario := range scenarios {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

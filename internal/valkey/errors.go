@@ -58,6 +58,14 @@ func IsRewriting(err error) bool {
 	return errors.As(err, &reply) && strings.Contains(reply.Message, "rewriting already in progress")
 }
 
+// IsSettingRefusal tells that the server does not take a setting for what it is:
+// it knows none of that name, the value is wrong, or it takes it only at its start.
+func IsSettingRefusal(err error) bool {
+	var reply *ReplyError
+	return errors.As(err, &reply) &&
+		(strings.HasPrefix(reply.Message, "CONFIG SET failed") || strings.HasPrefix(reply.Message, "Unknown option"))
+}
+
 func hasCode(err error, codes ...string) bool {
 	var reply *ReplyError
 	return errors.As(err, &reply) && slices.Contains(codes, reply.Code)

@@ -85,6 +85,7 @@ type PersistenceInfo struct {
 	AOFEnabled           bool  `json:"aofEnabled"`
 	AOFRewriteInProgress bool  `json:"aofRewriteInProgress"`
 	AOFLastRewriteOK     bool  `json:"aofLastRewriteOK"`
+	AOFRewriteSeconds    int64 `json:"aofRewriteSeconds"` // how long the last rewrite took, -1: none ran
 	AOFLastWriteOK       bool  `json:"aofLastWriteOK"`
 	AOFCurrentBytes      int64 `json:"aofCurrentBytes"`
 	// AOFBaseBytes is how large the append-only file was right after the last rewrite.
@@ -219,6 +220,7 @@ func (f *infoFields) persistence() PersistenceInfo {
 		AOFEnabled:           f.is("aof_enabled", "1"),
 		AOFRewriteInProgress: f.is("aof_rewrite_in_progress", "1"),
 		AOFLastRewriteOK:     f.is("aof_last_bgrewrite_status", "ok"),
+		AOFRewriteSeconds:    f.number("aof_last_rewrite_time_sec"),
 		AOFLastWriteOK:       f.is("aof_last_write_status", "ok"),
 		AOFCurrentBytes:      f.number("aof_current_size"),
 		AOFBaseBytes:         f.number("aof_base_size"),

@@ -48,6 +48,10 @@ func (m *memory) place(server int) (host string, port int) {
 
 func (m *memory) kill(_ *testing.T, server int) { m.nodes[server].Kill() }
 
+func (m *memory) stop(_ *testing.T, server int) { m.nodes[server].Stop() }
+
+func (m *memory) slowSync(_ *testing.T, server int) { m.nodes[server].SlowSync(10 * time.Second) }
+
 func (m *memory) silence(_ *testing.T, server int) { m.nodes[server].Silence(true) }
 
 func (m *memory) wake(_ *testing.T, server int) { m.nodes[server].Silence(false) }
@@ -62,6 +66,8 @@ func (m *memory) start(_ *testing.T, server int, how restart) {
 		start.Data = valkeytest.Emptied
 	case blank:
 		start.Data = valkeytest.Blank
+	case barred:
+		start.Barred = true
 	case slowly:
 		start.Loading = time.Minute
 	}

@@ -42,11 +42,19 @@ type Filer interface {
 	RewriteLog(ctx context.Context) error
 }
 
+// Adjuster changes a running server's settings, not its file.
+type Adjuster interface {
+	// ConfigSetAll gives the server settings, each as one argument (SettingArgument):
+	// all of them or, with an error, none.
+	ConfigSetAll(ctx context.Context, settings map[string]string) error
+}
+
 // Server is one connected server: to look at and to command.
 type Server interface {
 	Reader
 	Commander
 	Filer
+	Adjuster
 }
 
 // Dialer connects to one server and proves who we are. The context bounds the
@@ -71,8 +79,10 @@ func (t Target) GoString() string { return t.Address }
 type FailoverMode string
 
 const (
-	// Graceful has the primary stop and hand over: nothing is lost. It fails
-	// when the link to the primary is down.
+	// Graceful has the primary take no writes until the replica's offset is its own.
+	// Where the replica was in sync nothing is lost. The server does not ask whether it
+	// was: one that never was, of a primary without replicas, both started from a log
+	// and having offset 0, takes over with whatever it has. The caller must ask.
 	Graceful FailoverMode = ""
 	// Force does not ask the primary but still needs the votes of a majority of
 	// the slot-owning primaries.

@@ -2,6 +2,7 @@ package valkey
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -232,4 +233,17 @@ func (h rdbHead) skipModuleValue(kind uint64) error {
 		return h.skipString()
 	}
 	return fmt.Errorf("module value of kind %d is not known", kind)
+}
+
+// RDBFormat is the name of a dump's format, as it begins: REDIS0011, or VALKEY080
+// since 9.0.
+func RDBFormat(r io.Reader) (string, error) {
+	start := make([]byte, magicLength)
+	if _, err := io.ReadFull(r, start); err != nil {
+		return "", fmt.Errorf("dump: %w", cut(err))
+	}
+	if err := (rdbHead{bufio.NewReader(bytes.NewReader(start))}).magic(); err != nil {
+		return "", fmt.Errorf("dump: %w", err)
+	}
+	return string(start), nil
 }

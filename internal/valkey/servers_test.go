@@ -181,6 +181,26 @@ func (m *metal) place(server int) (host string, port int) {
 
 func (m *metal) kill(_ *testing.T, server int) { m.processes[server].kill() }
 
+func (m *metal) stop(t *testing.T, server int) {
+	t.Helper()
+	m.signal(t, server, syscall.SIGTERM)
+	// A server that is told to end, ends with 0; the deadline is the tests' own.
+	if err := m.processes[server].command.Wait(); err != nil {
+		t.Errorf("the end of server %d: %v", server, err)
+	}
+	m.processes[server].command = nil
+}
+
+func (m *metal) slowSync(t *testing.T, server int) {
+	t.Helper()
+	conn := m.dial(t, server)
+	defer conn.Close()
+	// A quarter of a second for each of the thirty keys.
+	if err := conn.ConfigSet(t.Context(), "rdb-key-save-delay", "250000"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (m *metal) silence(t *testing.T, server int) {
 	t.Helper()
 	m.signal(t, server, syscall.SIGSTOP)
@@ -201,6 +221,7 @@ func (m *metal) signal(t *testing.T, server int, signal syscall.Signal) {
 func (m *metal) start(t *testing.T, server int, how restart) {
 	t.Helper()
 	p := m.processes[server]
+	var extra []string
 	switch how {
 	case same:
 	case moved:
@@ -210,19 +231,21 @@ func (m *metal) start(t *testing.T, server int, how restart) {
 	case blank:
 		p.remove(t, "appendonlydir")
 		p.remove(t, "nodes.conf")
+	case barred:
+		extra = []string{"--primaryuser", "nobody", "--primaryauth", "wrong"}
 	case slowly:
 		m.rewrite(t, server)
 		// One second per key, answering after every kilobyte: a key has more.
 		m.run(t, p, "--key-load-delay", "1000000", "--loading-process-events-interval-bytes", "1024")
 		return
 	}
-	m.runLoaded(t, server)
+	m.runLoaded(t, server, extra...)
 }
 
 // runLoaded starts the process and waits until it has read its dataset.
-func (m *metal) runLoaded(t *testing.T, server int) {
+func (m *metal) runLoaded(t *testing.T, server int, extra ...string) {
 	t.Helper()
-	m.run(t, m.processes[server])
+	m.run(t, m.processes[server], extra...)
 	conn := m.dial(t, server)
 	defer conn.Close()
 	m.until(t, "the dataset is loaded", func() bool { return conn.Ping(t.Context()) == nil })
@@ -241,7 +264,7 @@ func (m *metal) rewrite(t *testing.T, server int) {
 	m.runLoaded(t, server)
 	conn := m.dial(t, server)
 	defer conn.Close()
-	if _, err := conn.Raw(t.Context(), "BGREWRITEAOF"); err != nil {
+	if err := conn.RewriteLog(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	m.until(t, "the rewrite is over", func() bool {

@@ -55,7 +55,10 @@ type Note struct {
 
 // book is what the writers share; its mutex covers all below it.
 type book struct {
-	start  time.Time
+	start time.Time
+	// end is when the writers were told to stop. A last write that hangs is the
+	// stall of its own shard alone.
+	end    time.Time
 	bySlot [slotCount]*Shard
 
 	mu         sync.Mutex

@@ -165,3 +165,37 @@ func TestFillingStopsAtAFullDisk(t *testing.T) {
 		})
 	}
 }
+
+func TestAStallCountsUntilTheWritersWereToldToStop(t *testing.T) {
+	t.Parallel()
+	hanging, serving := &Shard{}, &Shard{}
+	b := &book{shards: []*Shard{hanging, serving}}
+	b.begin()
+	b.end = b.start.Add(3 * time.Second)
+	serving.success(b.start.Add(time.Second), b.start)
+	hanging.success(b.start.Add(7*time.Second), b.start) // its write was begun before the end
+	r := b.close(t.Context(), nil, nil, nil)
+	if hanging.Seconds != 7 || serving.Seconds != 2 || r.Seconds != 3 {
+		t.Errorf("stalls of %v s and %v s in %v s, want 7 and 2 in 3", hanging.Seconds, serving.Seconds, r.Seconds)
+	}
+}
+
+func TestClusterInfo(t *testing.T) {
+	t.Parallel()
+	got := Node{}
+	got.enterInfo("cluster_state:ok\r\ncluster_current_epoch:7\r\ncluster_my_epoch:3\r\n")
+	if diff := cmp.Diff(Node{State: "ok", Epoch: 7}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatARunNeeds(t *testing.T) {
+	t.Parallel()
+	r := DefaultRun()
+	if err := r.validate(); err != nil {
+		t.Error(err)
+	}
+	if r.Replicas = -1; r.validate() == nil {
+		t.Error("it would wait for -1 replicas")
+	}
+}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +21,9 @@ type Node struct {
 	// Known counts the lines of its node table, its own included.
 	Known int `json:"known"`
 	// State is its cluster_state, ok or fail.
-	State   string `json:"state,omitempty"`
+	State string `json:"state,omitempty"`
+	// Epoch is its cluster_current_epoch, which each election raises by one.
+	Epoch   int64  `json:"epoch"`
 	Version string `json:"version,omitempty"`
 	// Error says why the rest is missing.
 	Error string `json:"error,omitempty"`
@@ -64,7 +67,7 @@ func (n *Node) ask(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	n.State = field(plain(info), "cluster_state:")
+	n.enterInfo(plain(info))
 	info, err = client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
 	if err != nil {
 		return err
@@ -72,6 +75,12 @@ func (n *Node) ask(ctx context.Context, t Target) error {
 	n.Version = field(plain(info), "valkey_version:")
 	n.Keys, err = client.Do(ctx, client.B().Dbsize().Build()).AsInt64()
 	return err
+}
+
+// enterInfo reads a CLUSTER INFO answer.
+func (n *Node) enterInfo(info string) {
+	n.State = field(info, "cluster_state:")
+	n.Epoch, _ = strconv.ParseInt(field(info, "cluster_current_epoch:"), 10, 64) // 0 where there is none
 }
 
 // field is the rest of the line that begins with name.

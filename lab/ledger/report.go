@@ -50,7 +50,7 @@ type Slice struct {
 
 // close counts the gaps that are still open, reads everything back and sums up.
 func (b *book) close(ctx context.Context, client valkey.Client, entries []*entry, writers []Slice) Report {
-	end := time.Now()
+	end := b.end
 	b.overall.success(end, b.start)
 	for _, shard := range b.shards {
 		shard.success(end, b.start)

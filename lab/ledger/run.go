@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ type Run struct {
 	Timeout time.Duration
 	// Prefix of every key.
 	Prefix string
+	// Replicas that must have a write before it counts as acknowledged, as WAIT
+	// tells; with 0 the primary's answer is enough.
+	Replicas int
 }
 
 // DefaultRun writes 2,000 times a second to 16,384 keys, one in each slot.
@@ -34,8 +38,8 @@ func DefaultRun() Run {
 }
 
 func (r Run) validate() error {
-	if r.Rate < 1 || r.Writers < 1 || r.Keys < 1 || r.Size < 0 || r.Timeout <= 0 {
-		return errors.New("rate, writers, keys and timeout must be positive")
+	if r.Rate < 1 || r.Writers < 1 || r.Keys < 1 || r.Size < 0 || r.Timeout <= 0 || r.Replicas < 0 {
+		return errors.New("rate, writers, keys and timeout must be positive, size and replicas not negative")
 	}
 	return nil
 }
@@ -52,9 +56,12 @@ func (r Run) Record(ctx context.Context, client valkey.Client, begun func()) (Re
 		return Report{}, err
 	}
 	entries := spread(r.Keys, r.Prefix)
+	ended := make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() { ended <- time.Now() })
 	b.begin()
 	begun()
 	slices := r.write(ctx, client, b, entries)
+	b.end = <-ended
 	return b.close(context.WithoutCancel(ctx), client, entries, slices), nil
 }
 
@@ -109,17 +116,16 @@ func (w writer) loop(ctx context.Context, offset time.Duration) {
 	}
 }
 
-// write sends one SET … GET: the old value proves that the last acknowledged
-// write was still there, or shows that it was undone.
+// write enters the outcome of one write in the account.
 func (w writer) write(ctx context.Context, e *entry) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.run.Timeout)
 	defer cancel()
 	e.attempted++
 	value := strconv.FormatInt(e.attempted, 10) + ":" + strings.Repeat("x", w.run.Size)
 	begin := time.Now()
-	old, err := w.client.Do(ctx, w.client.B().Set().Key(e.key).Value(value).Get().Build()).ToString()
+	old, err := w.send(ctx, e.key, value)
 	now := time.Now()
-	if err != nil && !valkey.IsValkeyNil(err) {
+	if err != nil {
 		w.book.failed(e, err, now)
 		return false
 	}
@@ -127,6 +133,41 @@ func (w writer) write(ctx context.Context, e *entry) bool {
 	w.book.acknowledged(e, sequence(old), begin, now)
 	e.acked = e.attempted
 	return true
+}
+
+// errTooFewReplicas is a write that the primary has done and too few replicas have.
+var errTooFewReplicas = errors.New("too few replicas")
+
+// send does one SET … GET: the old value, empty where there was none, proves
+// that the last acknowledged write was still there, or shows that it was undone.
+func (w writer) send(ctx context.Context, key, value string) (old string, err error) {
+	set := w.client.B().Set().Key(key).Value(value).Get().Build()
+	if w.run.Replicas == 0 {
+		return oldValue(w.client.Do(ctx, set))
+	}
+	// WAIT speaks of what its own connection wrote, so both need the same one.
+	// It answers in time for the outcome to be known.
+	wait := w.client.B().Wait().Numreplicas(int64(w.run.Replicas)).Timeout(w.run.Timeout.Milliseconds() / 2).Build()
+	err = w.client.Dedicated(func(one valkey.DedicatedClient) error {
+		answers := one.DoMulti(ctx, set, wait)
+		var errSet error
+		old, errSet = oldValue(answers[0])
+		have, errWait := answers[1].AsInt64()
+		if errSet == nil && errWait == nil && have < int64(w.run.Replicas) {
+			return errTooFewReplicas
+		}
+		return cmp.Or(errSet, errWait)
+	})
+	return old, err
+}
+
+// oldValue is what a SET … GET replaced.
+func oldValue(answer valkey.ValkeyResult) (string, error) {
+	old, err := answer.ToString()
+	if valkey.IsValkeyNil(err) {
+		return "", nil
+	}
+	return old, err
 }
 
 // sequence reads the number that a value begins with; 0 where there is none.

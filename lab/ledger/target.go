@@ -38,7 +38,7 @@ func (t Target) option() (valkey.ClientOption, error) {
 		// A probe each second notices within seconds that a pod has vanished.
 		Dialer:            net.Dialer{Timeout: time.Second, KeepAlive: time.Second},
 		ConnWriteTimeout:  2 * time.Second,
-		BlockingPoolSize:  4,
+		BlockingPoolSize:  64, // one for each writer that waits for replicas
 		RingScaleEachConn: 8,
 	}
 	if !t.TLS {

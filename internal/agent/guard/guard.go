@@ -27,6 +27,20 @@ type Member struct {
 	Epoch     uint64
 	// Empty says whether the server would start without a key.
 	Empty protocol.Answer
+	// Damage is what is wrong with its files.
+	Damage Damage
+	// Restored says that its place is from a copy of the node table, a moment old.
+	Restored bool
+	// Released says that somebody allowed it to start without data.
+	Released bool
+}
+
+// Damage is what a member's files say against any start: each is a clause, and
+// empty when there is nothing.
+type Damage struct {
+	// TooNew is why this version of the server cannot read them, Table why the
+	// node table cannot be used, Data what the server said when it could not load them.
+	TooNew, Table, Data string
 }
 
 // Shard is what is known about the shard of the member.
@@ -40,6 +54,8 @@ type Shard struct {
 	Answers []protocol.Facts
 	// Elsewhere are the ids of the nodes of other shards whose agents answered.
 	Elsewhere []string
+	// Patient says that members that have not answered may still be waited for.
+	Patient bool
 }
 
 // Verdict is a decision and the sentence that explains it. Remedy is what to
@@ -56,29 +72,86 @@ func NeedsShard(member Member) bool {
 	return member.Known && member.Role == protocol.RolePrimary && member.OwnsSlots
 }
 
-// Decide returns DecisionStart, DecisionStartReplaced or DecisionHeldEmpty.
+// Decide returns DecisionStart or DecisionStartReplaced, DecisionUndecided for a
+// member that is to be asked about again soon, or why it is held.
 //
-// The one danger it averts: a primary that comes back without its data under
+// The first danger it averts: a primary that comes back without its data under
 // its old identity makes its replicas copy the emptiness. Such a member waits,
 // without a limit, until the shard has a newer primary or everybody has said
 // that there is nothing to lose. Silence is not an answer.
 //
+// The second: a primary that was replaced while it was down comes back first
+// after all have stopped, and takes writes that its successor undoes. So a primary
+// with data waits for the others' word too, but for a short time only: it is,
+// as far as anyone can tell, the one with the newest data.
+//
 // Emptiness that is unknown is none: then there are files, and the server
 // judges them.
 func Decide(member Member, shard Shard) Verdict {
+	if verdict, unusable := damaged(member.Damage); unusable {
+		return verdict
+	}
 	if !NeedsShard(member) {
 		return start("it is no primary of any slots")
 	}
 	if successor, found := successor(member, shard); found {
 		return replaced(member, successor)
 	}
-	if member.Empty != protocol.Yes {
-		return start("it is the primary with data, and nobody knows a newer one")
+	if member.Empty == protocol.Yes {
+		return decideEmpty(member, shard)
 	}
-	return decideEmpty(member, shard)
+	return decideFull(member, shard)
+}
+
+// damaged is the verdict on files that no server can be started on.
+func damaged(damage Damage) (verdict Verdict, unusable bool) {
+	switch {
+	case damage.TooNew != "":
+		return Verdict{Decision: protocol.DecisionVersionTooOld, Message: damage.TooNew}, true
+	case damage.Table != "":
+		return Verdict{Decision: protocol.DecisionTableDamaged, Message: damage.Table}, true
+	case damage.Data != "":
+		return Verdict{Decision: protocol.DecisionDataDamaged, Message: damage.Data}, true
+	}
+	return Verdict{}, false
+}
+
+// decideFull is about a primary with data of whose successor nobody knows.
+func decideFull(member Member, shard Shard) Verdict {
+	node, waits := firstSilent(member, shard)
+	switch {
+	case !shard.NodesKnown && member.Restored:
+		return Verdict{
+			Decision: protocol.DecisionTableDamaged,
+			Message:  "the node table was damaged, its copy says that this member is the primary, and the list of members that could deny it cannot be read",
+		}
+	case waits && member.Restored:
+		return Verdict{Decision: protocol.DecisionTableDamaged, Message: fmt.Sprintf(
+			"the node table was damaged, and its copy says that this member is the primary, which node %d could deny but has not answered", node)}
+	case waits && shard.Patient:
+		return Verdict{Decision: protocol.DecisionUndecided, Message: fmt.Sprintf("node %d is asked whether the shard has a newer primary", node)}
+	}
+	return start("it is the primary with data, and nobody knows a newer one")
+}
+
+// firstSilent is a node of the shard that has not answered, and whether there is one.
+func firstSilent(member Member, shard Shard) (node int, silent bool) {
+	if !shard.NodesKnown {
+		return 0, false
+	}
+	for _, node := range shard.Nodes {
+		spoke := func(peer protocol.Facts) bool { return peer.Node == node }
+		if node != member.Node && !slices.ContainsFunc(shard.Answers, spoke) {
+			return node, true
+		}
+	}
+	return 0, false
 }
 
 func decideEmpty(member Member, shard Shard) Verdict {
+	if member.Released {
+		return start("it was allowed to start without its data")
+	}
 	if !shard.NodesKnown {
 		return held("the list of members cannot be read")
 	}

@@ -20,6 +20,14 @@ func with(member guard.Member, change func(*guard.Member)) guard.Member {
 	return member
 }
 
+func restored(m *guard.Member) { m.Restored = true }
+func released(m *guard.Member) { m.Released = true }
+
+func patient(shard guard.Shard) guard.Shard {
+	shard.Patient = true
+	return shard
+}
+
 func shard(nodes int, answers ...protocol.Facts) guard.Shard {
 	known := guard.Shard{NodesKnown: true, Answers: answers}
 	for node := range nodes {
@@ -72,19 +80,38 @@ func TestDecide(t *testing.T) {
 		"held though a replica follows another one":                         {member: emptyOwner, shard: shard(3, follower(2, "it", 6)), want: protocol.DecisionHeldEmpty},
 		"held while one replica has data, and another follows another one":  {member: emptyOwner, shard: shard(3, follower(1, "me", 5), follower(2, "it", 6)), want: protocol.DecisionHeldEmpty},
 
-		"an empty owner alone in its shard starts":       {member: emptyOwner, shard: shard(1), want: protocol.DecisionStart},
-		"its own answer is not another's":                {member: emptyOwner, shard: shard(1, protocol.Facts{Node: 0}), want: protocol.DecisionStart},
-		"its own answer does not replace it":             {member: emptyOwner, shard: shard(2, primary(0, 6)), want: protocol.DecisionHeldEmpty},
-		"held without a list of members":                 {member: emptyOwner, shard: guard.Shard{Answers: []protocol.Facts{blank(1)}}, want: protocol.DecisionHeldEmpty},
-		"held while nobody answers":                      {member: emptyOwner, shard: shard(2), want: protocol.DecisionHeldEmpty},
-		"held while a replica has data":                  {member: emptyOwner, shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionHeldEmpty},
-		"held while a replica does not know":             {member: emptyOwner, shard: shard(2, replica(1, "")), want: protocol.DecisionHeldEmpty},
-		"held while one of two is silent":                {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes)), want: protocol.DecisionHeldEmpty},
-		"held while one of two has data":                 {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes), replica(2, protocol.No)), want: protocol.DecisionHeldEmpty},
-		"held while an old pod of a blank node has data": {member: emptyOwner, shard: shard(2, blank(1), replica(1, protocol.No)), want: protocol.DecisionHeldEmpty},
-		"starts when all others are empty":               {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes), replica(2, protocol.Yes)), want: protocol.DecisionStart},
-		"starts when all others are blank":               {member: emptyOwner, shard: shard(3, blank(1), blank(2)), want: protocol.DecisionStart},
-		"somebody not on the list may speak too":         {member: emptyOwner, shard: shard(2, blank(1), blank(7)), want: protocol.DecisionStart},
+		"an owner with data asks again while a node is silent":         {member: fullOwner, shard: patient(shard(3, replica(1, protocol.No))), want: protocol.DecisionUndecided},
+		"an owner with data starts once all nodes have answered":       {member: fullOwner, shard: patient(shard(3, replica(1, protocol.No), replica(2, ""))), want: protocol.DecisionStart},
+		"an owner with data waits for nobody without a list":           {member: fullOwner, shard: guard.Shard{Patient: true}, want: protocol.DecisionStart},
+		"a replica waits for nobody":                                   {member: with(fullOwner, func(m *guard.Member) { m.Role, m.OwnsSlots = protocol.RoleReplica, false }), shard: patient(shard(2)), want: protocol.DecisionStart},
+		"a successor that answers is not waited for":                   {member: fullOwner, shard: patient(shard(3, primary(1, 6))), want: protocol.DecisionStartReplaced},
+		"an owner by a copy of the table waits without a limit":        {member: with(fullOwner, restored), shard: shard(2), want: protocol.DecisionTableDamaged},
+		"an owner by a copy of the table waits for a list":             {member: with(fullOwner, restored), want: protocol.DecisionTableDamaged},
+		"an owner by a copy of the table starts when nobody denies it": {member: with(fullOwner, restored), shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionStart},
+		"an owner by a copy of the table, alone in its shard, starts":  {member: with(fullOwner, restored), shard: shard(1), want: protocol.DecisionStart},
+		"an owner by a copy of the table that was replaced knows it":   {member: with(fullOwner, restored), shard: shard(2, primary(1, 6)), want: protocol.DecisionStartReplaced},
+		"a replica by a copy of the table starts":                      {member: with(fullOwner, func(m *guard.Member) { restored(m); m.Role, m.OwnsSlots = protocol.RoleReplica, false }), shard: shard(2), want: protocol.DecisionStart},
+
+		"held when the version is too old, whatever else":   {member: with(fullOwner, func(m *guard.Member) { m.Damage = guard.Damage{TooNew: "new", Table: "cut", Data: "bad"} }), shard: shard(2, primary(1, 6)), want: protocol.DecisionVersionTooOld},
+		"held when the table is damaged, whatever is known": {member: guard.Member{Damage: guard.Damage{Table: "cut", Data: "bad"}}, shard: shard(2, primary(1, 6)), want: protocol.DecisionTableDamaged},
+		"held when the data is damaged, replaced or not":    {member: with(fullOwner, func(m *guard.Member) { m.Damage.Data = "bad" }), shard: shard(2, primary(1, 6)), want: protocol.DecisionDataDamaged},
+		"a replica is held when its data is damaged":        {member: guard.Member{Known: true, Role: protocol.RoleReplica, Damage: guard.Damage{Data: "bad"}}, want: protocol.DecisionDataDamaged},
+
+		"an empty owner that was released starts":                    {member: with(emptyOwner, released), shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionStart},
+		"an empty owner that was released still knows its successor": {member: with(emptyOwner, released), shard: shard(2, primary(1, 6)), want: protocol.DecisionStartReplaced},
+		"an empty owner alone in its shard starts":                   {member: emptyOwner, shard: shard(1), want: protocol.DecisionStart},
+		"its own answer is not another's":                            {member: emptyOwner, shard: shard(1, protocol.Facts{Node: 0}), want: protocol.DecisionStart},
+		"its own answer does not replace it":                         {member: emptyOwner, shard: shard(2, primary(0, 6)), want: protocol.DecisionHeldEmpty},
+		"held without a list of members":                             {member: emptyOwner, shard: guard.Shard{Answers: []protocol.Facts{blank(1)}}, want: protocol.DecisionHeldEmpty},
+		"held while nobody answers":                                  {member: emptyOwner, shard: shard(2), want: protocol.DecisionHeldEmpty},
+		"held while a replica has data":                              {member: emptyOwner, shard: shard(2, replica(1, protocol.No)), want: protocol.DecisionHeldEmpty},
+		"held while a replica does not know":                         {member: emptyOwner, shard: shard(2, replica(1, "")), want: protocol.DecisionHeldEmpty},
+		"held while one of two is silent":                            {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes)), want: protocol.DecisionHeldEmpty},
+		"held while one of two has data":                             {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes), replica(2, protocol.No)), want: protocol.DecisionHeldEmpty},
+		"held while an old pod of a blank node has data":             {member: emptyOwner, shard: shard(2, blank(1), replica(1, protocol.No)), want: protocol.DecisionHeldEmpty},
+		"starts when all others are empty":                           {member: emptyOwner, shard: shard(3, replica(1, protocol.Yes), replica(2, protocol.Yes)), want: protocol.DecisionStart},
+		"starts when all others are blank":                           {member: emptyOwner, shard: shard(3, blank(1), blank(2)), want: protocol.DecisionStart},
+		"somebody not on the list may speak too":                     {member: emptyOwner, shard: shard(2, blank(1), blank(7)), want: protocol.DecisionStart},
 
 		"replaced by a primary at a higher epoch":       {member: emptyOwner, shard: shard(2, primary(1, 6)), want: protocol.DecisionStartReplaced},
 		"replaced, though another one is silent":        {member: emptyOwner, shard: shard(3, primary(2, 6)), want: protocol.DecisionStartReplaced},

@@ -41,6 +41,8 @@ const (
 	Held
 	// Up: the process runs.
 	Up
+	// Leaving: the process is to end, and serves until its shard can do without it.
+	Leaving
 	// Stopping: the process was asked to end.
 	Stopping
 	// Stopped: the process has ended.
@@ -80,7 +82,7 @@ func State(seen Seen, now time.Time) protocol.ServerState {
 	switch seen.Phase {
 	case Held:
 		return protocol.ServerHeld
-	case Stopping:
+	case Leaving, Stopping:
 		return protocol.ServerStopping
 	case Stopped:
 		return protocol.ServerStopped
@@ -139,7 +141,7 @@ func Ready(seen Seen, now time.Time) string {
 	switch {
 	case seen.Phase == Stopping:
 		return "the server is stopping"
-	case seen.Phase != Up:
+	case seen.Phase != Up && seen.Phase != Leaving:
 		return "the server is not running"
 	case seen.View == nil:
 		return "the server does not answer yet"

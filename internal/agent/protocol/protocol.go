@@ -49,7 +49,7 @@ const (
 	ServerRunning ServerState = "running"
 	// ServerSilent: the server's process runs, but does not answer.
 	ServerSilent ServerState = "silent"
-	// ServerStopping: the server was asked to stop.
+	// ServerStopping: the server is to stop, and nobody hands anything over to it any more.
 	ServerStopping ServerState = "stopping"
 	// ServerStopped: the server has ended.
 	ServerStopped ServerState = "stopped"
@@ -77,6 +77,13 @@ const (
 	DecisionVolumeFull Decision = "VolumeFull"
 	// DecisionVolumeUnusable: the volume cannot be read or written; Message says why.
 	DecisionVolumeUnusable Decision = "VolumeUnusable"
+	// DecisionTableDamaged: the node table on the volume cannot be read, or is gone while there is
+	// data, and no copy can take its place: the member has lost its place in the cluster.
+	DecisionTableDamaged Decision = "TableDamaged"
+	// DecisionDataDamaged: the server cannot load its log or dump; Message quotes it.
+	DecisionDataDamaged Decision = "DataDamaged"
+	// DecisionVersionTooOld: the files were written by a newer server, and this one cannot read them.
+	DecisionVersionTooOld Decision = "VersionTooOld"
 	// DecisionServerFailed: the server ended by itself; Message quotes it.
 	DecisionServerFailed Decision = "ServerFailed"
 )
@@ -136,6 +143,9 @@ type Facts struct {
 	Decision Decision    `json:"decision,omitempty"`
 	// Message explains Decision in a sentence.
 	Message string `json:"message,omitempty"`
+	// Hold names the wait for somebody's word that a member is in: a StartEmpty that
+	// names another one is refused. It is empty while no word would help.
+	Hold string `json:"hold,omitempty"`
 	// Ready is the answer of PathReady, and NotReady why it is false.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
@@ -150,9 +160,28 @@ type Facts struct {
 	Files *Files `json:"files,omitempty"`
 	// LastStop is how the server ended last.
 	LastStop *Stop `json:"lastStop,omitempty"`
+	// Kept is what the agent did to the member's files at this start, and where it
+	// keeps those that could not be used, in a sentence; empty: nothing.
+	Kept string `json:"kept,omitempty"`
+	// LogCutBytes is how much of the end of the append-only file the server left out
+	// at this start, because it was not written completely.
+	LogCutBytes int64 `json:"logCutBytes,omitempty"`
 	// RefusedUsers are the users whose permissions the server refuses: they are as
 	// they were before, or off.
 	RefusedUsers []string `json:"refusedUsers,omitempty"`
+}
+
+// Mended is what became of files that could not be used as they were, in a
+// sentence; empty when all could.
+func (f Facts) Mended() string {
+	if f.LogCutBytes == 0 {
+		return f.Kept
+	}
+	cut := fmt.Sprintf("the last %d bytes of the append-only file were not written completely, and were left out", f.LogCutBytes)
+	if f.Kept == "" {
+		return cut
+	}
+	return f.Kept + "; " + cut
 }
 
 // Loading is how far a server is with reading its data.
@@ -192,6 +221,9 @@ type Files struct {
 	// beside the files that are there; 0 while one is being written, which
 	// counts as used already.
 	NextBytes int64 `json:"nextBytes,omitempty"`
+	// SaveSeconds is how long the last rewrite or dump took, whichever took longer; 0
+	// while none was made.
+	SaveSeconds int64 `json:"saveSeconds,omitempty"`
 	// WriteFailed says that the server cannot write its append-only file, and
 	// so refuses writes. RewriteFailed says that the last rewrite or dump failed.
 	WriteFailed   bool `json:"writeFailed,omitempty"`
@@ -209,7 +241,11 @@ type Files struct {
 type Stop struct {
 	At    time.Time `json:"at"`
 	Clean bool      `json:"clean"`
-	Note  string    `json:"note,omitempty"`
+	// Note is how it ended, what became of its slots, and what it said last.
+	Note string `json:"note,omitempty"`
+	// TookMillis is the time from the word that the member is to stop to the server's
+	// end; 0 for a server that ended by itself.
+	TookMillis int64 `json:"tookMillis,omitempty"`
 }
 
 // maxDocument bounds what is read from a peer: a facts document is about 1 KiB.

@@ -17,6 +17,10 @@ var leftovers = []string{
 	// A full disk leaves these two, small as they are.
 	LogDirectory + "/temp-" + LogFile + ".manifest",
 	TableFile + ".tmp-*",
+	// The agent's own, which are replaced in one step.
+	TableFile + ".[0-9]*",
+	ownDirectory + "/" + copyFile + ".[0-9]*",
+	ownDirectory + "/" + restoredFile + ".[0-9]*",
 }
 
 // Clean removes the left-overs of saves that were cut short and returns their

@@ -11,7 +11,8 @@ import (
 )
 
 // Self is the member's own entry in the node table on the volume. It is not
-// known when there is no table, which is no error, or a damaged one, which is.
+// known when there is no table, which is no error, or a damaged one, which is: not
+// even the lines of it that can be read are believed.
 func Self(data string) (self valkey.NodeEntry, known bool, err error) {
 	text, err := os.ReadFile(filepath.Join(data, TableFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -20,12 +21,8 @@ func Self(data string) (self valkey.NodeEntry, known bool, err error) {
 	if err != nil {
 		return valkey.NodeEntry{}, false, fmt.Errorf("reading the node table: %w", err)
 	}
-	table, err := valkey.ParseNodeTable(string(text))
-	if err != nil {
-		return valkey.NodeEntry{}, false, err
-	}
-	self, known = table.Myself()
-	return self, known, nil
+	_, self, err = valkey.ParseNodesConf(string(text))
+	return self, err == nil, err
 }
 
 // HealTable mends the one thing in the node table that makes versions before

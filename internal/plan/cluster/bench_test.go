@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/agent/protocol"
@@ -36,6 +37,8 @@ type seat struct {
 	// agent, unless empty, is what the agent says of its server, which is down.
 	agent protocol.ServerState
 	empty protocol.Answer
+	// patience is for how many passes its agent waits for other agents' answers.
+	patience int
 }
 
 // bench is a cluster of which Kubernetes has everything, over servers in
@@ -109,6 +112,9 @@ func (b *bench) input() Input {
 	for _, action := range objectsCurrent(in).Actions {
 		if ensure, is := action.(plan.Ensure); is {
 			in.State.Objects[ensure.Kind+"/"+ensure.Name] = state.Object{Digest: state.Digest(ensure.Config)}
+			if config, is := ensure.Config.(*corev1ac.ConfigMapApplyConfiguration); is {
+				in.State.ConfigFiles = configFilesOf(config)
+			}
 		}
 	}
 	for _, s := range b.seats {
@@ -145,7 +151,7 @@ func (b *bench) member(in Input, s *seat) state.Member {
 		return member
 	}
 	address := netip.MustParseAddrPort(s.server.Address())
-	member.Pods = []state.Pod{{Name: member.Name, UID: s.server.Address(), IP: address.Addr().String(), Phase: corev1.PodRunning, Ready: true}}
+	member.Pods = []state.Pod{{Name: member.Name, UID: s.server.Address(), IP: address.Addr().String(), Phase: corev1.PodRunning, Ready: true, ConfigFile: name.ConfigFile(spec.Template.ConfigRevision)}}
 	if s.doubled {
 		member.Pods = append(member.Pods, state.Pod{Name: member.Name + "-old", Phase: corev1.PodRunning, Terminating: true})
 	}
@@ -175,7 +181,7 @@ func (s *seat) facts() protocol.Facts {
 	view := s.server.View()
 	myself, _ := view.Myself()
 	facts := protocol.Facts{
-		ClusterID: identity, Shard: s.shard, Node: s.index, NodeID: string(myself.ID),
+		ClusterID: identity, Shard: s.shard, Node: s.index, NodeID: string(myself.ID), PrimaryID: string(myself.PrimaryID),
 		Role: protocol.RolePrimary, OwnsSlots: protocol.No, ConfigEpoch: myself.ConfigEpoch,
 		Server: protocol.ServerRunning, Decision: protocol.DecisionStart, Ready: true, Empty: s.empty,
 	}

@@ -16,7 +16,12 @@ type Input struct {
 	Spec       v1alpha1.ValkeyClusterSpec
 	State      state.Cluster
 	AgentImage string
+
+	revisions *revisions
 }
+
+// revisions are what many rules ask for; nil where each finds it out.
+type revisions struct{ config string }
 
 // tracks are the policy: within a track the order is the order of work; the
 // tracks go side by side, so that a volume grows while a member is down.
@@ -27,7 +32,9 @@ var tracks = []plan.Track[Input]{
 		{Name: "passwordsExist", Judge: passwordsExist},
 		{Name: "objectsCurrent", Judge: objectsCurrent},
 		{Name: "nodesExist", Judge: nodesExist},
-		{Name: "templatesCurrent", Judge: templatesCurrent},
+		{Name: RuleImageReadsData, Judge: imageReadsData},
+		{Name: "memoryHoldsData", Judge: memoryHoldsData},
+		{Name: RuleTemplatesCurrent, Judge: templatesCurrent},
 	}},
 	{Name: "storage", Rules: []plan.Rule[Input]{
 		{Name: RuleSizesGiven, Judge: sizesGiven},
@@ -42,11 +49,18 @@ var tracks = []plan.Track[Input]{
 		{Name: "stopsNeeded", Judge: stopsNeeded},
 		{Name: RuleOfflineVolumesGrown, Judge: offlineVolumesGrown},
 	}},
+	{Name: "settings", Rules: []plan.Rule[Input]{
+		{Name: RuleSettingsAccepted, Judge: settingsAccepted},
+		{Name: RuleSettingsGiven, Judge: settingsGiven},
+	}},
 	{Name: "access", Rules: []plan.Rule[Input]{
 		{Name: "userPasswordsFound", Judge: userPasswordsFound},
 	}},
 	{Name: "members", Rules: []plan.Rule[Input]{
 		{Name: "membersAnswer", Judge: membersAnswer},
+	}},
+	{Name: "files", Rules: []plan.Rule[Input]{
+		{Name: "filesUsable", Judge: filesUsable},
 	}},
 	{Name: "gossip", Rules: []plan.Rule[Input]{
 		{Name: "nodesMet", Judge: nodesMet},
@@ -71,13 +85,14 @@ func Make(in Input) plan.Plan {
 	if in.State.Deleting {
 		return nil
 	}
+	in.revisions = &revisions{config: in.configRevision()}
 	return plan.Make(tracks, in)
 }
 
 func (in Input) build() build.Cluster {
 	return build.Cluster{
 		Namespace: in.State.Namespace, Name: in.State.Name, UID: in.State.UID,
-		ID: in.State.Status.ClusterID, Spec: in.Spec, AgentImage: in.AgentImage,
+		ID: in.State.Status.ClusterID, Spec: in.Spec, AgentImage: in.AgentImage, ConfigRevision: in.configRevision(),
 	}
 }
 

@@ -150,6 +150,8 @@ func mayBeServed(in Input, v voice) bool {
 		return !wasLinked(v)
 	case waitsForSpace(in, lost) && !mayStand(v):
 		return true
+	case cannotLoad(in, v):
+		return !wasLinked(v)
 	}
 	return !provenStopped(in, lost)
 }

@@ -76,8 +76,8 @@ func (in Input) ids() (map[valkey.NodeID]state.Member, bool) {
 	return ids, all
 }
 
-// membersAnswer: every member's server answers, but for those that are away for
-// their volumes to grow. It never holds anything up but says who is missing, and
+// membersAnswer: every member's server answers, but for those that are down by our
+// hand. It never holds anything up but says who is missing, and
 // why.
 func membersAnswer(in Input) plan.Verdict {
 	var silent, held []string
@@ -86,7 +86,7 @@ func membersAnswer(in Input) plan.Verdict {
 		reason = v1alpha1.ReasonMemberUnreachable
 	}
 	for _, member := range in.wanted() {
-		if _, _, known := member.Table(); known && member.Agent.Known || AwayToGrow(member) {
+		if _, _, known := member.Table(); known && member.Agent.Known || in.away(member) {
 			continue
 		}
 		if member.Agent.Known && member.Agent.Value.Server == protocol.ServerHeld {

@@ -26,6 +26,9 @@ func namesFree(in Input) plan.Verdict {
 		}
 	}
 	for key, object := range in.State.Objects {
+		if key == in.budgetKey() && !build.DisruptionBudgeted(in.Spec) {
+			continue // one of the user's may have the name
+		}
 		sort(key, object.Foreign, object.Earlier)
 	}
 	for _, member := range in.State.Members {
@@ -178,21 +181,36 @@ func passwordsExist(in Input) plan.Verdict {
 	return settled()
 }
 
+// object is one of the objects that a cluster has beside its members.
+type object struct {
+	kind, name string
+	config     runtime.ApplyConfiguration
+}
+
+// objects are those that the spec asks for.
+func (in Input) objects() []object {
+	cluster, service := in.build(), name.Service(in.State.Name)
+	objects := []object{
+		{"ConfigMap", service, build.ConfigMap(cluster, in.configFiles())},
+		{"Secret", name.ACLSecret(in.State.Name), build.ACLSecret(cluster, in.State.Passwords, in.State.Users)},
+		{"Service", name.HeadlessService(in.State.Name), build.HeadlessService(cluster)},
+		{"Service", service, build.Service(cluster)},
+	}
+	if build.DisruptionBudgeted(in.Spec) {
+		objects = append(objects, object{budgetKind, service, build.PodDisruptionBudget(cluster)})
+	}
+	return objects
+}
+
+const budgetKind = "PodDisruptionBudget"
+
+func (in Input) budgetKey() string { return budgetKind + "/" + name.Service(in.State.Name) }
+
 // objectsCurrent: Services, settings, users and the disruption budget are as
 // the spec wants them.
 func objectsCurrent(in Input) plan.Verdict {
-	cluster := in.build()
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonForming}
-	for _, object := range []struct {
-		kind, name string
-		config     runtime.ApplyConfiguration
-	}{
-		{"ConfigMap", name.Service(in.State.Name), build.ConfigMap(cluster)},
-		{"Secret", name.ACLSecret(in.State.Name), build.ACLSecret(cluster, in.State.Passwords, in.State.Users)},
-		{"Service", name.HeadlessService(in.State.Name), build.HeadlessService(cluster)},
-		{"Service", name.Service(in.State.Name), build.Service(cluster)},
-		{"PodDisruptionBudget", name.Service(in.State.Name), build.PodDisruptionBudget(cluster)},
-	} {
+	for _, object := range in.objects() {
 		seen := in.State.Objects[object.kind+"/"+object.name]
 		if seen.Digest != state.Digest(object.config) {
 			verdict.Actions = append(verdict.Actions, plan.Ensure{
@@ -200,6 +218,11 @@ func objectsCurrent(in Input) plan.Verdict {
 			})
 			verdict.Look = plan.LookWritten
 		}
+	}
+	budget, exists := in.State.Objects[in.budgetKey()]
+	if exists && !budget.Foreign && !budget.Earlier && !build.DisruptionBudgeted(in.Spec) {
+		verdict.Actions = append(verdict.Actions, plan.DeleteBudget{Name: name.Service(in.State.Name), UID: budget.UID})
+		verdict.Look = plan.LookWritten
 	}
 	return verdict
 }
@@ -223,37 +246,6 @@ func nodesExist(in Input) plan.Verdict {
 		}
 	}
 	return verdict
-}
-
-// templatesCurrent: every ValkeyNode has the template that the spec asks for.
-// While the cluster has not formed, there is nothing to lose and a wrong image
-// or resource can be mended; a formed cluster is not rolled yet, nor one whose
-// keys would go with its pods.
-func templatesCurrent(in Input) plan.Verdict {
-	cluster := in.build()
-	verdict := settled()
-	for _, member := range in.wanted() {
-		if member.Record == nil || member.Record.Deleting {
-			continue
-		}
-		want := build.NodeSpec(cluster, member.Shard, member.Node)
-		if member.Record.Spec.Template.Revision == want.Template.Revision {
-			continue
-		}
-		if in.formed() || in.keysInMemoryOnly() {
-			return plan.Verdict{
-				Hold: plan.Blocked, Reason: v1alpha1.ReasonChangeNotSupported,
-				Note: fmt.Sprintf("the edit would replace the pod of node %s, which is not supported on a formed cluster yet; set image, config, resources, scheduling, volumePermissions and workloadType back to their former values", member.Name),
-			}
-		}
-		verdict.Actions = append(verdict.Actions, ensureNode(cluster, member, want))
-	}
-	return verdict
-}
-
-// keysInMemoryOnly says whether members hold keys that a new pod would not have.
-func (in Input) keysInMemoryOnly() bool {
-	return !build.StorageEnabled(in.Spec) && in.holdsData()
 }
 
 func ensureNode(cluster build.Cluster, member state.Member, spec v1alpha1.ValkeyNodeSpec) plan.Action {

@@ -6,13 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
-	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // row is a rule asked about an input that was edited.
@@ -46,6 +44,8 @@ func judge(t *testing.T, rule func(Input) plan.Verdict, rows map[string]row) {
 	}
 }
 
+func unbudgeted(in *Input) { in.Spec.PodDisruptionBudget.Mode = v1alpha1.DisruptionDisabled }
+
 func TestNamesFree(t *testing.T) {
 	t.Parallel()
 	taken := []string{"blocked NameTaken"}
@@ -62,7 +62,20 @@ func TestNamesFree(t *testing.T) {
 			want: []string{"wait Forming"},
 		},
 		"a ValkeyNode is somebody else's": {edit: func(in *Input) { in.State.Members[0].Record.Foreign = true }, want: taken},
-		"nothing exists yet":              {edit: func(in *Input) { in.State.Objects, in.State.Members = nil, nil }, want: []string{"settled"}},
+		"a budget of the user's own, where none of ours is wanted": {
+			edit: func(in *Input) {
+				unbudgeted(in)
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{Foreign: true}
+			},
+			want: []string{"settled"},
+		},
+		"a budget is somebody else's": {
+			edit: func(in *Input) {
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{Foreign: true}
+			},
+			want: taken,
+		},
+		"nothing exists yet": {edit: func(in *Input) { in.State.Objects, in.State.Members = nil, nil }, want: []string{"settled"}},
 	})
 }
 
@@ -132,6 +145,24 @@ func TestObjectsCurrent(t *testing.T) {
 			edit: func(in *Input) { in.State.Objects["Service/valkey-prod"] = state.Object{Digest: "other"} },
 			want: []string{"settled Forming", "apply Service valkey-prod"},
 		},
+		"the budget is not wanted any more": {
+			edit: func(in *Input) {
+				unbudgeted(in)
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{UID: "budget-uid"}
+			},
+			want: []string{"settled Forming", "delete PodDisruptionBudget valkey-prod"},
+		},
+		"there is no budget, and none is wanted": {
+			edit: func(in *Input) { unbudgeted(in); delete(in.State.Objects, "PodDisruptionBudget/valkey-prod") },
+			want: []string{"settled"},
+		},
+		"a budget that is not ours stays": {
+			edit: func(in *Input) {
+				unbudgeted(in)
+				in.State.Objects["PodDisruptionBudget/valkey-prod"] = state.Object{UID: "theirs", Foreign: true}
+			},
+			want: []string{"settled"},
+		},
 		"a setting was added": {
 			edit: func(in *Input) { in.Spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory": "1gb"} },
 			want: []string{"settled Forming", "apply ConfigMap valkey-prod"},
@@ -161,36 +192,6 @@ func TestNodesExist(t *testing.T) {
 		"one was orphaned": {edit: func(in *Input) { in.State.Members[1].Record.Orphaned = true }, want: []string{
 			"settled Forming", "apply node prod-0-1 as valkey-operator",
 		}},
-	})
-}
-
-func TestTemplatesCurrent(t *testing.T) {
-	t.Parallel()
-	image := func(in *Input) { in.Spec.Image = "valkey/valkey:8.1.1" }
-	formed := func(in *Input) { image(in); in.State.Status.Formed = true }
-	judge(t, templatesCurrent, map[string]row{
-		"they are": {want: []string{"settled"}},
-		"a cluster that never formed is mended": {edit: image, want: []string{
-			"settled", "apply node prod-0-0 as valkey-operator", "apply node prod-0-1 as valkey-operator",
-		}},
-		"a formed cluster is not rolled": {edit: formed, want: []string{"blocked ChangeNotSupported"}},
-		"keys that would go with their pods are kept": {spec: ephemeral(1, 1), edit: func(in *Input) {
-			image(in)
-			in.State.Members[0].Server = state.Seen(valkey.View{Info: valkey.Info{Keys: 1}})
-		}, want: []string{"blocked ChangeNotSupported"}},
-		"a new agent image rolls nothing": {
-			edit: func(in *Input) { in.AgentImage = "valkey-operator:v2"; in.State.Status.Formed = true },
-			want: []string{"settled"},
-		},
-		"a new size rolls nothing": {
-			edit: func(in *Input) { in.Spec.Storage.Size = new(resource.MustParse("20Gi")); in.State.Status.Formed = true },
-			want: []string{"settled"},
-		},
-		"members that are absent or on their way out are not asked": {edit: func(in *Input) {
-			formed(in)
-			in.State.Members[0].Record = nil
-			in.State.Members[1].Record.Deleting = true
-		}, want: []string{"settled"}},
 	})
 }
 
@@ -228,11 +229,11 @@ func TestTracks(t *testing.T) {
 		}
 	}
 	want := []string{
-		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/templatesCurrent",
+		"objects/namesFree", "objects/identityRecorded", "objects/passwordsExist", "objects/objectsCurrent", "objects/nodesExist", "objects/imageReadsData", "objects/memoryHoldsData", "objects/templatesCurrent",
 		"storage/sizesGiven", "storage/growthPossible", "storage/sizesCurrent", "storage/sizeNotBelowCapacity",
 		"growth/logsShort",
 		"offline/stopsNeeded", "offline/offlineVolumesGrown",
-		"access/userPasswordsFound", "members/membersAnswer", "gossip/nodesMet",
+		"settings/settingsAccepted", "settings/settingsGiven", "access/userPasswordsFound", "members/membersAnswer", "files/filesUsable", "gossip/nodesMet",
 		"failover/primariesPresent", "slots/dataPresent", "slots/slotsAssigned", "replication/replicasAttached", "ghosts/ghostsForgotten",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

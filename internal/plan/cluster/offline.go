@@ -3,25 +3,12 @@ package cluster
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/name"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
-)
-
-const (
-	// mostShardsDown bounds in how many shards a member is stopped at a time.
-	mostShardsDown = 3
-	// failoverTime is how long a server takes for a graceful failover at most,
-	// five seconds, and one for us to see it. Elections collide, so no other
-	// shard's begins within it.
-	failoverTime = 6 * time.Second
-	// failoverPause is the time between two tries in one shard: the primary takes
-	// no writes during one, and must have time for them.
-	failoverPause = 30 * time.Second
 )
 
 // stopsNeeded: a member is stopped only while its volume grows by that. It is
@@ -115,117 +102,20 @@ func manualStops(waiting []state.Member) plan.Verdict {
 // newStops stops members where that is safe now, and says what it waits for
 // where it is not.
 func newStops(in Input, away []state.Member) plan.Verdict {
-	stops := &stops{in: in, free: min(mostShardsDown, max(1, (int(in.Spec.Shards)-1)/2))}
-	verdict := plan.Verdict{Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookServer}
+	taken := in.takeTurns()
+	verdict := plan.Verdict{Reason: v1alpha1.ReasonVolumeExpanding, Look: plan.LookServer, Actions: taken.stops.actions}
+	var notes []string
 	for _, member := range away {
-		stops.notes = append(stops.notes, describeAway(member))
+		notes = append(notes, describeAway(member))
 	}
-	for shard := range int(in.Spec.Shards) {
-		if why := unwell(in, shard); why != "" {
-			verdict.Hold = plan.Wait
-			verdict.Note = strings.Join(bounded(append(stops.notes, "nobody is stopped while "+why)), "; ")
-			return verdict
-		}
-		if in.shardAway(shard) {
-			stops.free--
-		}
+	if taken.unwell != "" {
+		notes = append(notes, "nobody is stopped while "+taken.unwell)
 	}
-	for shard := range int(in.Spec.Shards) {
-		stops.add(shard)
-	}
-	verdict.Actions, verdict.Note = stops.actions, strings.Join(bounded(stops.notes), "; ")
+	verdict.Note = strings.Join(bounded(append(notes, taken.stops.notes...)), "; ")
 	if len(verdict.Actions) == 0 {
 		verdict.Hold = plan.Wait
 	}
 	return verdict
-}
-
-// stops is what is being put together of a pass's stops.
-type stops struct {
-	in      Input
-	free    int // shards in which a member may still be stopped
-	failing bool
-	actions []plan.Action
-	notes   []string
-}
-
-func (s *stops) say(format string, args ...any) {
-	s.notes = append(s.notes, fmt.Sprintf(format, args...))
-}
-
-// add stops a member of a healthy shard whose volume waits for it, or has its
-// primary replaced first.
-func (s *stops) add(shard int) {
-	waiting := s.in.waitingIn(shard)
-	switch {
-	case len(waiting) == 0 || s.in.shardAway(shard):
-		return
-	case s.free <= 0:
-		s.say("shard %d waits for its turn", shard)
-		return
-	}
-	if member, behind := s.in.behindIn(shard); behind {
-		s.say("shard %d waits for claim %s, which is %s", shard, member.Claim.Name, phaseOf(member))
-		return
-	}
-	voices := ofShard(s.in.voices(), shard)
-	primary, _ := primaryOf(voices)
-	for _, member := range waiting {
-		if member.Name != primary.Name || s.in.Spec.Replicas == 0 {
-			s.stop(member)
-			return
-		}
-	}
-	s.failOver(shard, primary, voices)
-}
-
-func (s *stops) stop(member state.Member) {
-	s.free--
-	s.actions = append(s.actions, s.in.setStopped(member, true, ""))
-	s.say("node %s is stopped while its volume grows%s", member.Name, unservedMeanwhile(s.in, member))
-}
-
-func unservedMeanwhile(in Input, member state.Member) string {
-	if in.Spec.Replicas > 0 {
-		return ""
-	}
-	return fmt.Sprintf("; shard %d has no replica and is not served meanwhile", member.Shard)
-}
-
-// failOver asks the replica that has most to take the primary's place. Whether it
-// did is read from the servers, never from the answer.
-func (s *stops) failOver(shard int, primary voice, voices []voice) {
-	s.free--
-	now := s.in.State.Now
-	if asked, known := s.in.State.FailOvers[shard]; known && now.Sub(asked) < failoverPause {
-		s.say("shard %d: node %s is to give its place to a replica before it is stopped; one was asked %s ago and is asked again after %s",
-			shard, primary.Name, now.Sub(asked).Round(time.Second), failoverPause)
-		return
-	}
-	if s.failing || failoverUnderWay(s.in) {
-		s.say("shard %d waits for another shard's failover", shard)
-		return
-	}
-	var best voice
-	for _, v := range voices {
-		if v.id != primary.id && (best.id == "" || hasMore(v, best)) {
-			best = v
-		}
-	}
-	s.failing = true
-	s.actions = append(s.actions, plan.FailOver{Replica: best.server(), Shard: shard})
-	s.say("shard %d: node %s takes the place of node %s, which is stopped next", shard, best.Name, primary.Name)
-}
-
-// failoverUnderWay says whether a replica was asked so short a while ago that it
-// may not be done yet.
-func failoverUnderWay(in Input) bool {
-	for _, asked := range in.State.FailOvers {
-		if in.State.Now.Sub(asked) < failoverTime {
-			return true
-		}
-	}
-	return false
 }
 
 func (in Input) setStopped(member state.Member, stopped bool, inVain string) plan.Action {

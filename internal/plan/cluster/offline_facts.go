@@ -68,7 +68,28 @@ func (in Input) wantedThat(fits func(state.Member) bool) []state.Member {
 
 // shardAway says whether any member of a shard is down by our hand.
 func (in Input) shardAway(shard int) bool {
-	return len(in.wantedThat(func(member state.Member) bool { return member.Shard == shard && AwayToGrow(member) })) > 0
+	return len(in.wantedThat(func(member state.Member) bool { return member.Shard == shard && in.away(member) })) > 0
+}
+
+// away says whether a member is down by our hand, or about to be: for its volume to
+// grow, or to be replaced. One that became its shard's primary meanwhile stays until
+// another has taken its place.
+func (in Input) away(member state.Member) bool {
+	if AwayToGrow(member) {
+		return true
+	}
+	_, myself, answers := member.Table()
+	serves := answers && myself.Flags.Primary && !myself.Slots.IsEmpty()
+	return (replacing(member) || says(member, v1alpha1.ReasonRollingOut)) && (in.Spec.Replicas == 0 || !serves)
+}
+
+// says tells whether a member's node says, with a reason, that its pod is not as wanted.
+func says(member state.Member, reason string) bool {
+	if member.Record == nil {
+		return false
+	}
+	said := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
+	return said != nil && said.Status == metav1.ConditionFalse && said.Reason == reason
 }
 
 // waitingForStop are the members whose volumes would grow if they were stopped.
@@ -251,8 +272,8 @@ func neverEnded(in Input, member state.Member) bool {
 // unwell says what is wrong with a shard, apart from those of its members that are
 // away by our hand; empty when nothing is.
 func unwell(in Input, shard int) string {
-	expected := in.wantedThat(func(member state.Member) bool { return member.Shard == shard && !AwayToGrow(member) })
-	present := slices.DeleteFunc(ofShard(in.voices(), shard), func(v voice) bool { return AwayToGrow(v.Member) })
+	expected := in.wantedThat(func(member state.Member) bool { return member.Shard == shard && !in.away(member) })
+	present := slices.DeleteFunc(ofShard(in.voices(), shard), func(v voice) bool { return in.away(v.Member) })
 	primary, found := primaryOf(present)
 	switch {
 	case len(expected) == 0:
@@ -265,11 +286,29 @@ func unwell(in Input, shard int) string {
 		return fmt.Sprintf("node %s has yet to hear that its slots have a later owner", primary.Name)
 	}
 	for _, v := range present {
+		if pod, _ := state.LivePod(v.Pods); !pod.Ready {
+			return fmt.Sprintf("pod %s is not ready", pod.Name)
+		}
 		if v.id != primary.id && !seconds(v, primary) {
 			return fmt.Sprintf("node %s is not in sync with node %s", v.Name, primary.Name)
 		}
+		if voter, unaware := unawareVoter(in, v, primary); v.id != primary.id && unaware {
+			return fmt.Sprintf("node %s has yet to hear that node %s is a replica of node %s", voter.Name, v.Name, primary.Name)
+		}
 	}
 	return ""
+}
+
+// unawareVoter is a primary that does not know of a replica whose it is, and so
+// would not vote for it: a failover would hold up writes for five seconds in vain.
+func unawareVoter(in Input, replica, primary voice) (voice, bool) {
+	for _, v := range in.voices() {
+		entry, known := v.table.ByID(replica.id)
+		if v.primaryWithSlots() && (!known || !entry.Flags.Replica || entry.PrimaryID != primary.id) {
+			return v, true
+		}
+	}
+	return voice{}, false
 }
 
 // seconds says whether a replica could take its primary's place: it follows it, is in
@@ -280,13 +319,16 @@ func seconds(replica, primary voice) bool {
 	return agree && follows(replica, primary) && inSync(replica)
 }
 
-// Excused says whether a member is expected to be behind for a while: it is away
-// for its volume to grow, or its shard changes its primary because we asked for
+// Excused says whether a member is expected to be behind for a while: it is down by
+// our hand, or its shard changes its primary because we asked for
 // that.
 func Excused(in Input, member state.Member) bool {
 	asked, known := in.State.FailOvers[member.Shard]
-	return AwayToGrow(member) || known && in.State.Now.Sub(asked) < failoverPause
+	return in.away(member) || known && in.State.Now.Sub(asked) < failoverPause
 }
+
+// Away says whether a member is down by our hand, or about to be.
+func Away(in Input, member state.Member) bool { return in.away(member) }
 
 func describeAway(member state.Member) string {
 	if stopped(member) {

@@ -138,7 +138,8 @@ func TestOfflineVolumesGrown(t *testing.T) {
 		"a replica beside a primary that is replaced":    {spec: rolling(5, 1), happens: func(b *bench) { b.offline([2]int{0, 0}, [2]int{1, 1}) }, want: []string{acts, handOver, "stop node prod-1-1"}},
 		"a replica was asked a moment ago":               {spec: rolling(3, 1), happens: func(b *bench) { b.offline([2]int{0, 0}); b.asked(0, failoverPause-time.Second) }, want: []string{waits}},
 		"it did not take over, and is asked again":       {spec: rolling(3, 1), happens: func(b *bench) { b.offline([2]int{0, 0}); b.asked(0, failoverPause) }, want: []string{acts, handOver}},
-		"another shard's replica was asked a moment ago": {spec: rolling(5, 1), happens: func(b *bench) { b.offline([2]int{0, 0}); b.asked(1, time.Second) }, want: []string{waits}},
+		"another shard's replica was asked a moment ago": {spec: rolling(5, 1), happens: func(b *bench) { b.offline([2]int{0, 0}, [2]int{1, 0}); b.asked(1, time.Second) }, want: []string{waits}},
+		"another shard's failover is over":               {spec: rolling(5, 1), happens: func(b *bench) { b.offline([2]int{0, 0}); b.asked(1, time.Second) }, want: []string{acts, handOver}},
 		"a former primary that has handed over": {spec: rolling(3, 1), happens: func(b *bench) {
 			b.offline([2]int{0, 0})
 			b.failOver(0, 1)

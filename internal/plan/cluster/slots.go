@@ -140,8 +140,8 @@ func ownersAnswer(in Input, voices []voice) plan.Verdict {
 		}
 	}
 	for _, v := range voices {
-		if !v.primaryWithSlots() && Excused(in, v.Member) {
-			continue
+		if !v.primaryWithSlots() && (in.formed() || Excused(in, v.Member)) {
+			continue // whom a replica believes is a matter of its being in sync
 		}
 		if !v.table.Owned().Equal(valkey.AllSlots()) || !v.Server.Value.Cluster.StateOK {
 			return plan.Verdict{

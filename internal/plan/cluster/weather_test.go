@@ -67,6 +67,11 @@ func weather(t *rapid.T, withStorage bool) {
 	if lost := c.servers.Lost(); withStorage && len(lost) != 0 {
 		t.Errorf("lost %v", lost)
 	}
+	for _, undoing := range c.servers.Undone() {
+		if withStorage {
+			t.Errorf("%s", undoing)
+		}
+	}
 }
 
 // turns are what may happen to one member.
@@ -122,23 +127,32 @@ func (c *climate) begin(s *seat, data valkeytest.Data) {
 	s.server.Start(valkeytest.Start{Address: fmt.Sprintf("10.1.%d.%d:6379", c.addresses/250, c.addresses%250+1), Data: data})
 	s.podless, s.empty = false, ""
 	if data == valkeytest.Emptied {
-		s.server.Kill() // the agent looks first
-		s.agent, s.empty = protocol.ServerHeld, protocol.Yes
-		c.release(s)
+		s.empty = protocol.Yes
+		c.guarded(s)
 	}
+}
+
+// guarded has a member's agent look before its server starts.
+func (c *climate) guarded(s *seat) {
+	s.server.Kill()
+	c.release(s)
 }
 
 // release has a held member's agent decide again.
 func (c *climate) release(s *seat) {
 	view := s.server.View()
 	myself, _ := view.Myself()
-	member := guard.Member{Node: s.index, Known: true, Role: protocol.RolePrimary, OwnsSlots: !myself.Slots.IsEmpty(), Epoch: myself.ConfigEpoch, Empty: s.empty}
+	member := guard.Member{Node: s.index, ID: string(myself.ID), Known: true, Role: protocol.RolePrimary, OwnsSlots: !myself.Slots.IsEmpty(), Epoch: myself.ConfigEpoch, Empty: s.empty}
 	if myself.Flags.Replica {
 		member.Role = protocol.RoleReplica
 	}
-	shard := guard.Shard{NodesKnown: true}
+	s.patience--
+	shard := guard.Shard{NodesKnown: true, Patient: s.patience > 0}
 	for _, peer := range c.seats {
 		if peer.shard != s.shard {
+			if !peer.podless {
+				shard.Elsewhere = append(shard.Elsewhere, peer.facts().NodeID)
+			}
 			continue
 		}
 		shard.Nodes = append(shard.Nodes, peer.index)
@@ -150,9 +164,14 @@ func (c *climate) release(s *seat) {
 			shard.Answers = append(shard.Answers, facts)
 		}
 	}
-	if guard.Decide(member, shard).Decision != protocol.DecisionHeldEmpty {
-		s.server.Start(valkeytest.Start{})
+	switch decision := guard.Decide(member, shard).Decision; decision {
+	case protocol.DecisionStart, protocol.DecisionStartReplaced:
+		s.server.Start(valkeytest.Start{Closed: decision == protocol.DecisionStartReplaced})
 		s.agent = ""
+	case protocol.DecisionUndecided:
+		s.agent = protocol.ServerStarting
+	default:
+		s.agent = protocol.ServerHeld
 	}
 }
 
@@ -207,7 +226,7 @@ func (c *climate) pass() plan.Plan {
 		c.t.Errorf("the operator made everybody forget who owns slots %s", gone)
 	}
 	for _, s := range c.seats {
-		if s.agent == protocol.ServerHeld {
+		if s.agent == protocol.ServerHeld || s.agent == protocol.ServerStarting {
 			c.release(s)
 		}
 	}

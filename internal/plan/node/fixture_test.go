@@ -42,7 +42,7 @@ func grown() Input {
 		},
 		Class: state.Seen(state.Class{Name: "fast", Exists: true, Expandable: true}),
 		Workload: &state.Workload{
-			Kind: v1alpha1.WorkloadStatefulSet, Name: "valkey-prod-2-1", UID: "set-uid", Revision: "rev-1",
+			Kind: v1alpha1.WorkloadStatefulSet, Name: "valkey-prod-2-1", UID: "set-uid", Revision: "rev-1", Replicas: 1,
 			Labels: name.NodeLabels("prod", 2, 1), ClusterID: "id-1", OwnerUIDs: []string{"node-uid"},
 		},
 		Pods: []state.Pod{{

@@ -57,6 +57,7 @@ func tracks(storage bool) []plan.Track[Input] {
 		{Name: "workloadExists", Judge: workloadExists},
 		{Name: "templateCurrent", Judge: templateCurrent},
 		{Name: "podWanted", Judge: podWanted},
+		{Name: "podCurrent", Judge: podCurrent},
 		{Name: "podLabelled", Judge: podLabelled},
 		{Name: "podReady", Judge: podReady},
 	}}
@@ -109,8 +110,20 @@ func requestedBy(act plan.CreateClaim) resource.Quantity {
 func (in Input) member() build.Member {
 	return build.Member{
 		Namespace: in.State.Namespace, Name: in.State.Name, UID: in.State.UID,
-		ClusterUID: in.State.ClusterUID, Shape: in.State.Shape, Spec: in.Spec,
+		ClusterUID: in.State.ClusterUID, Shape: in.State.Shape, Spec: in.Spec, GraceSeconds: in.graceSeconds(),
 	}
+}
+
+// graceSeconds follow what the server's saves take, and are as they were while
+// nobody tells that.
+func (in Input) graceSeconds() int64 {
+	if agent := in.State.Agent; agent.Known && agent.Value.Files != nil {
+		return build.GraceSeconds(agent.Value.Files.SaveSeconds)
+	}
+	if workload := in.State.Workload; workload != nil {
+		return max(workload.GraceSeconds, build.LeastGrace)
+	}
+	return build.LeastGrace
 }
 
 // desired is the size that the volume shall have at least.

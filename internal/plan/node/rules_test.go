@@ -242,8 +242,8 @@ func TestWorkloadTrack(t *testing.T) {
 			outcome{Rule: "workloadExists", Hold: plan.Wait, Reason: v1alpha1.ReasonPodPending},
 		},
 		"the user asked for another template": {
-			func(in *Input) { in.Spec.Template.Revision = "rev-2" },
-			outcome{"templateCurrent", plan.Settled, v1alpha1.ReasonPodPending, made},
+			func(in *Input) { in.Spec.Template.Revision, in.State.Agent.Value.OwnsSlots = "rev-2", protocol.No },
+			outcome{"templateCurrent", plan.Settled, v1alpha1.ReasonRollingOut, made},
 		},
 		"another agent image alone is not applied": {
 			func(in *Input) { in.Spec.Template.AgentImage = "operator:next" },

@@ -16,7 +16,7 @@ import (
 )
 
 // comingBackTime is how long a pod may take, from its creation, to be ready after
-// its member was stopped for its volume to grow. Until then its absence is our
+// its member was stopped for its volume to grow, or got a new template. Until then its absence is our
 // doing; later it is told as what it is. A pod is scheduled and its volume mounted
 // and its file system grown within a minute, mostly; the rest is for loading.
 const comingBackTime = 2 * time.Minute
@@ -26,6 +26,10 @@ const comingBackTime = 2 * time.Minute
 // again at the latest, and what its pod takes to end and to be made. Later something
 // else keeps its pod away.
 const longestAway = 35 * time.Minute
+
+// longestReplaced is how long a member may be without a pod while that is replaced:
+// a pod is given a minute to end, and its successor is made within seconds.
+const longestReplaced = 3 * time.Minute
 
 // podWanted: the workload has its pod, or none while the member is stopped for
 // its volume to grow. A workload that somebody else scaled to nothing is left
@@ -64,14 +68,16 @@ func podWanted(in Input) plan.Verdict {
 
 // mayEnd says whether the member's pod may be taken away, as its agent sees it now:
 // the cluster decided that on an observation, and another election may have been
-// since. A slot owner ends only where no replica could take its place.
+// since. A slot owner ends only where no replica could take its place, or where it
+// serves nobody.
 func mayEnd(in Input) bool {
 	pod, live := in.State.LivePod()
-	if !live || pod.Phase != corev1.PodRunning {
-		return true // it serves nobody
+	if !live || pod.Phase != corev1.PodRunning || !pod.Ready && pod.Problem != "" {
+		return true // no server runs
 	}
 	alone := strings.HasSuffix(in.State.Shape, "x0")
-	return in.State.Agent.Known && (alone || in.State.Agent.Value.OwnsSlots == protocol.No)
+	agent := in.State.Agent
+	return agent.Known && (alone || agent.Value.OwnsSlots == protocol.No || agent.Value.Server == protocol.ServerHeld)
 }
 
 func scale(workload state.Workload, replicas int32) plan.Action {
@@ -79,24 +85,39 @@ func scale(workload state.Workload, replicas int32) plan.Action {
 }
 
 // comingBack words a verdict on a pod that is not ready as what it is part of, while
-// the member comes back from being stopped for its volume. What a person
-// must mend, and what takes too long, is told as it is.
+// the member comes back from a stop of ours: for its volume, or for a new template.
+// What a person must mend, and what takes too long, is told as it is.
 func comingBack(in Input, verdict plan.Verdict) plan.Verdict {
 	told := meta.FindStatusCondition(in.State.Status.Conditions, v1alpha1.ConditionWorkloadReady)
-	wasStopped := told != nil && told.Status == metav1.ConditionFalse && told.Reason == v1alpha1.ReasonVolumeExpanding
-	if !wasStopped || verdict.Hold != plan.Wait || verdict.Reason == v1alpha1.ReasonObjectRefused || late(in, told.LastTransitionTime.Time) {
+	if told == nil || told.Status != metav1.ConditionFalse || byOurHand[told.Reason] == "" {
 		return verdict
 	}
-	verdict.Reason = v1alpha1.ReasonVolumeExpanding
-	verdict.Note = "the member starts again after its stop for its volume to grow: " + verdict.Note
+	if verdict.Hold != plan.Wait || verdict.Reason == v1alpha1.ReasonObjectRefused || late(in, *told) {
+		return verdict
+	}
+	verdict.Reason = told.Reason
+	verdict.Note = fmt.Sprintf("the member starts again %s: %s", byOurHand[told.Reason], verdict.Note)
 	return verdict
 }
 
-// late says whether a member that was stopped is away for longer than that takes.
-func late(in Input, stopped time.Time) bool {
+// byOurHand are the reasons for which the operator takes a pod away, and what a
+// member comes back from that was.
+var byOurHand = map[string]string{
+	v1alpha1.ReasonVolumeExpanding: "after its stop for its volume to grow",
+	v1alpha1.ReasonRollingOut:      "with the new template",
+}
+
+// late says whether a member whose pod was taken away is without one for longer than
+// that takes.
+func late(in Input, told metav1.Condition) bool {
 	pod, live := in.State.LivePod()
-	if !live {
-		return in.State.Now.Sub(stopped) > longestAway
+	away := in.State.Now.Sub(told.LastTransitionTime.Time)
+	switch {
+	case live:
+		return pod.Problem != "" || in.State.Now.Sub(pod.CreatedAt) > comingBackTime
+	case told.Reason == v1alpha1.ReasonVolumeExpanding || len(in.State.Pods) > 0:
+		return away > longestAway
+	default:
+		return away > longestReplaced
 	}
-	return pod.Problem != "" || in.State.Now.Sub(pod.CreatedAt) > comingBackTime
 }

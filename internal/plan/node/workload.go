@@ -94,19 +94,6 @@ func ensureWorkload(in Input) plan.Action {
 	}
 }
 
-// templateCurrent applies the pod template when what the user asked for has
-// changed, and only then: what else this version of the operator would build
-// differently is taken along by the next such change.
-func templateCurrent(in Input) plan.Verdict {
-	if in.State.Workload.Revision == in.Spec.Template.Revision {
-		return settled()
-	}
-	return plan.Verdict{
-		Reason: v1alpha1.ReasonPodPending, Note: "the pod is being replaced by one of the new template",
-		Actions: []plan.Action{ensureWorkload(in)},
-	}
-}
-
 // podLabelled keeps the pod's role label as the server said last.
 func podLabelled(in Input) plan.Verdict {
 	pod, live := in.State.LivePod()
@@ -131,6 +118,9 @@ func podReady(in Input) plan.Verdict {
 	}
 	if verdict, held := memberHeld(in); held {
 		return verdict
+	}
+	if verdict, refused := settingRefused(in, pod); refused {
+		return comingBack(in, verdict)
 	}
 	waiting := plan.Verdict{Hold: plan.Wait, Look: plan.LookServer}
 	switch {
@@ -175,6 +165,12 @@ func podMissing(in Input) plan.Verdict {
 	return waiting
 }
 
+// release is what a person may do about a held member when the data is lost for good.
+func release(in Input) string {
+	return fmt.Sprintf("; if there is no better copy of its data, let it start without by annotating ValkeyNode %s with %s=%s",
+		in.State.Name, name.AnnotationStartEmpty, in.State.Agent.Value.Hold)
+}
+
 // memberHeld is the verdict on a member whose agent keeps the server from
 // starting, and whether that is so.
 func memberHeld(in Input) (plan.Verdict, bool) {
@@ -187,7 +183,19 @@ func memberHeld(in Input) (plan.Verdict, bool) {
 		return plan.Verdict{
 			Hold: plan.Blocked, Reason: v1alpha1.ReasonForeignVolume, Look: lookAgent, Note: agent.Value.Message,
 		}, true
-	case protocol.DecisionHeldEmpty, protocol.DecisionVolumeLocked, protocol.DecisionVolumeUnusable, protocol.DecisionVolumeFull:
+	case protocol.DecisionVersionTooOld:
+		return plan.Verdict{
+			Hold: plan.Blocked, Reason: v1alpha1.ReasonDowngradeRefused, Look: lookAgent, Note: agent.Value.Message,
+		}, true
+	case protocol.DecisionTableDamaged, protocol.DecisionDataDamaged:
+		return plan.Verdict{
+			Hold: plan.Blocked, Reason: v1alpha1.ReasonFilesDamaged, Look: plan.LookServer, Note: agent.Value.Message + release(in),
+		}, true
+	case protocol.DecisionHeldEmpty:
+		return plan.Verdict{
+			Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer, Note: agent.Value.Message + release(in),
+		}, true
+	case protocol.DecisionVolumeLocked, protocol.DecisionVolumeUnusable, protocol.DecisionVolumeFull:
 		return plan.Verdict{
 			Hold: plan.Wait, Reason: v1alpha1.ReasonMemberHeld, Look: plan.LookServer, Note: agent.Value.Message,
 		}, true

@@ -54,7 +54,7 @@ func (w *world) perform(action plan.Action) {
 		w.markPod(act)
 	case plan.Ensure:
 		w.in.State.Workload = &state.Workload{
-			Kind: w.in.Spec.Template.WorkloadType, Name: act.Name, OwnerUIDs: []string{w.in.State.UID}, Revision: w.in.Spec.Template.Revision,
+			Kind: w.in.Spec.Template.WorkloadType, Name: act.Name, OwnerUIDs: []string{w.in.State.UID}, Revision: w.in.Spec.Template.Revision, Replicas: 1,
 		}
 		w.in.State.Pods = nil
 	}

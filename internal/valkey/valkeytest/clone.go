@@ -16,7 +16,7 @@ func (c *Cluster) Clone() *Cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clone := &Cluster{
-		options: c.options, now: c.now, acked: maps.Clone(c.acked),
+		options: c.options, settings: c.settings, now: c.now, electedAt: c.electedAt, ledger: c.ledger.clone(),
 		random: rand.New(rand.NewPCG(c.options.Seed, uint64(c.now)+2)), //nolint:gosec // runs must be repeatable, nothing is secret
 	}
 	for _, n := range c.nodes {

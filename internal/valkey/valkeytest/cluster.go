@@ -35,6 +35,8 @@ type Options struct {
 	NodeTimeout time.Duration
 	// Version is what servers say they are; "9.1.2" when empty.
 	Version string
+	// Settings are settings that servers have besides the common ones, or treat otherwise.
+	Settings map[string]Setting
 }
 
 // Hook is told of a command just before or just after its effect, as in
@@ -49,12 +51,15 @@ type Cluster struct {
 	// They may use the cluster. Set them while nothing else runs.
 	Before, After Hook
 
-	mu      sync.Mutex
-	options Options
-	random  *rand.Rand
-	now     time.Duration
-	nodes   []*Node
-	acked   map[string]string
+	mu       sync.Mutex
+	options  Options
+	settings map[string]Setting
+	random   *rand.Rand
+	now      time.Duration
+	nodes    []*Node
+	ledger   ledger
+	// electedAt is when a replica was elected last.
+	electedAt time.Duration
 }
 
 // New returns a cluster without servers.
@@ -66,9 +71,10 @@ func New(options Options) *Cluster {
 		options.Version = "9.1.2"
 	}
 	return &Cluster{
-		options: options,
-		random:  rand.New(rand.NewPCG(options.Seed, 1)), //nolint:gosec // runs must be repeatable, nothing is secret
-		acked:   map[string]string{},
+		options:  options,
+		settings: settings(options),
+		random:   rand.New(rand.NewPCG(options.Seed, 1)), //nolint:gosec // runs must be repeatable, nothing is secret
+		ledger:   newLedger(),
 	}
 }
 
@@ -109,7 +115,7 @@ func (c *Cluster) Step() {
 func (c *Cluster) step() {
 	c.now += StepTime
 	for _, phase := range []func(*Node){
-		(*Node).gossip, (*Node).detectFailures, (*Node).replicate, (*Node).failOver,
+		(*Node).force, (*Node).gossip, (*Node).detectFailures, (*Node).replicate, (*Node).failOver,
 	} {
 		for _, i := range c.random.Perm(len(c.nodes)) {
 			if c.nodes[i].onBus() {

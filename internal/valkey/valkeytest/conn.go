@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"valkey.io/valkey-operator/internal/valkey"
@@ -194,7 +197,7 @@ func (c *Conn) Failover(ctx context.Context, mode valkey.FailoverMode) error {
 			return valkey.NewReplyError("ERR You should send CLUSTER FAILOVER to a replica")
 		case primary == nil:
 			return valkey.NewReplyError("ERR I'm a replica but my master is unknown to me")
-		case mode == valkey.Graceful && (primary.failed || !n.link.up):
+		case mode == valkey.Graceful && (primary.failed || !n.linksTo(primary)):
 			return valkey.NewReplyError("ERR Master is down or failed, please use CLUSTER FAILOVER FORCE")
 		case mode == valkey.Takeover:
 			n.bumpEpoch()
@@ -234,29 +237,32 @@ func (c *Conn) BumpEpoch(ctx context.Context) error {
 	})
 }
 
-// ConfigGet is what ConfigSet stored since the process began.
+// ConfigGet is the value that the process has now.
 func (c *Conn) ConfigGet(ctx context.Context, name string) (value string, known bool, err error) {
 	c.cluster.mu.Lock()
 	defer c.cluster.mu.Unlock()
 	if err := c.alive(ctx); err != nil {
 		return "", false, err
 	}
-	value, known = c.node.config[name]
+	value, known = c.node.config[strings.ToLower(name)]
 	return value, known, nil
 }
 
-// noFailoverSetting keeps a replica from standing in elections.
-const noFailoverSetting = "cluster-replica-no-failover"
-
-// ConfigSet stores a setting. The only one with an effect is cluster-replica-no-failover.
+// ConfigSet changes a setting until the process ends.
 func (c *Conn) ConfigSet(ctx context.Context, name, value string) error {
-	return c.do(ctx, "CONFIG SET "+name+" "+value, func(n *Node) error {
-		n.config[name] = value
-		if name == noFailoverSetting {
-			n.self.noFailover = value == "yes"
-		}
+	return c.ConfigSetAll(ctx, map[string]string{name: value})
+}
+
+// ConfigSetAll changes settings until the process ends: all of them, or none.
+func (c *Conn) ConfigSetAll(ctx context.Context, settings map[string]string) error {
+	if len(settings) == 0 {
 		return nil
-	})
+	}
+	command := "CONFIG SET"
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		command += " " + name + " " + settings[name]
+	}
+	return c.do(ctx, command, func(n *Node) error { return n.adjust(settings) })
 }
 
 // ACLLoad has no effect.

@@ -23,10 +23,20 @@ type manualFailover struct {
 	until time.Duration // 0: none was asked for
 }
 
+// force holds an election that was wished for without the primary's consent. It is
+// held once, among the voters that the server reaches already: one that was just
+// started reaches none.
+func (n *Node) force() {
+	if primary := n.find(n.self.primaryID); n.manual.mode == valkey.Force && primary != nil {
+		n.stand(primary, true)
+		n.manual = manualFailover{}
+	}
+}
+
 // failOver holds the election that is due, wished for or by failure.
 func (n *Node) failOver() {
 	if n.manual.until != 0 {
-		n.tryManual()
+		n.handOver()
 		return
 	}
 	primary := n.find(n.self.primaryID)
@@ -41,15 +51,15 @@ func (n *Node) failOver() {
 	if now < n.electionAt {
 		return
 	}
-	n.electionAt = now + 2*n.cluster.options.NodeTimeout
+	n.electionAt = now + 2*n.timeout
 	n.stand(primary, false)
 }
 
 // tooOld tells whether the data is too old for a candidate, or never was the
 // primary's.
 func (n *Node) tooOld() bool {
-	return n.link.syncedAt == 0 ||
-		n.cluster.now-n.link.syncedAt > (validityFactor+1)*n.cluster.options.NodeTimeout
+	return n.link.heardAt == 0 ||
+		n.cluster.now-n.link.heardAt > (validityFactor+1)*n.timeout
 }
 
 // rank is the number of siblings with newer data.
@@ -66,45 +76,49 @@ func (n *Node) rank() int {
 	return rank
 }
 
-func (n *Node) tryManual() {
+// handOver stands, once, as soon as the server's offset is that of its primary, which
+// waits for that. Nobody asks whether the offsets are of one history.
+func (n *Node) handOver() {
 	primary := n.find(n.self.primaryID)
 	if n.isPrimary() || primary == nil || n.cluster.now > n.manual.until {
 		n.manual = manualFailover{}
 		return
 	}
-	if n.manual.mode == valkey.Graceful {
-		target := n.reach(primary)
-		if target == nil || !n.link.up {
-			return
-		}
-		if n.lagging {
-			return
-		}
-		n.copyFrom(target)
+	source := n.source()
+	if source == nil {
+		return
 	}
-	if n.stand(primary, true) {
-		n.manual = manualFailover{}
+	if n.link.up && n.link.process == source.runID && !n.lagging {
+		n.copyFrom(source)
 	}
+	if n.offset != source.offset {
+		return
+	}
+	n.manual = manualFailover{}
+	n.stand(primary, true)
 }
 
 // stand asks all slot owners for their votes to take the primary's place, and
-// takes it with a majority.
-func (n *Node) stand(primary *peer, wished bool) (won bool) {
+// takes it with a majority. Two that stand at the same time may ask for the same
+// epoch, and one gets no votes.
+func (n *Node) stand(primary *peer, wished bool) {
 	n.currentEpoch++
+	if n.cluster.electedAt == n.cluster.now && n.cluster.random.IntN(2) == 0 {
+		return
+	}
 	votes := 0
 	for _, p := range n.others() {
-		if !p.votes() {
+		if !p.votes() || !p.connected {
 			continue
 		}
 		if voter := n.reach(p); voter != nil && voter.self.id == p.id && voter.grants(n, primary, wished) {
 			votes++
 		}
 	}
-	if votes < n.majority() {
-		return false
+	if votes >= n.majority() {
+		n.cluster.electedAt = n.cluster.now
+		n.promote(n.currentEpoch)
 	}
-	n.promote(n.currentEpoch)
-	return true
 }
 
 // grants gives one vote per epoch, for the place of a primary that this
@@ -124,7 +138,7 @@ func (n *Node) grants(candidate *Node, primary *peer, wished bool) bool {
 		return false
 	}
 	n.lastVoteEpoch = epoch
-	return true
+	return known.connected // else the vote is given and does not arrive
 }
 
 // promote makes the replica the primary of its shard and tells everyone.
@@ -132,7 +146,8 @@ func (n *Node) promote(epoch uint64) {
 	replaced := n.find(n.self.primaryID)
 	n.self.primaryID, n.self.epoch = "", epoch
 	n.self.slots, replaced.slots = replaced.slots, nil
-	n.replID2, n.replID = n.replID, string(n.cluster.randomID())
+	n.replID2, n.branchedAt, n.replID = n.replID, n.offset, string(n.cluster.randomID())
+	n.cluster.ledger.promoted(n)
 	n.link, n.electionAt = replicaLink{}, 0
 	for _, p := range n.others() {
 		if target := n.reach(p); target != nil {

@@ -13,7 +13,7 @@ const (
 // detectFailures suspects everyone not heard for the node timeout, and calls
 // the others' attention when a majority shares the suspicion.
 func (n *Node) detectFailures() {
-	timeout := n.cluster.options.NodeTimeout
+	timeout := n.timeout
 	for _, p := range n.others() {
 		if p.handshake || p.noAddress {
 			continue
@@ -33,7 +33,7 @@ func (n *Node) reported(p *peer) int {
 		count++
 	}
 	for id, at := range p.reports {
-		if n.cluster.now-at > reportValidity*n.cluster.options.NodeTimeout {
+		if n.cluster.now-at > reportValidity*n.timeout {
 			delete(p.reports, id)
 			continue
 		}
@@ -73,7 +73,7 @@ func (n *Node) markFailed(id valkey.NodeID) {
 // undoFail believes a peer again that has answered: at once when it owns
 // nothing, later when it does, so that a replica has time to take over.
 func (n *Node) undoFail(p *peer) {
-	if p.failed && (!p.votes() || n.cluster.now-p.failedAt > failUndo*n.cluster.options.NodeTimeout) {
+	if p.failed && (!p.votes() || n.cluster.now-p.failedAt > failUndo*n.timeout) {
 		p.failed = false
 	}
 }

@@ -9,7 +9,7 @@ import (
 const minHandshake = time.Second
 
 func (n *Node) handshakeTimeout() time.Duration {
-	return max(n.cluster.options.NodeTimeout, minHandshake)
+	return max(n.timeout, minHandshake)
 }
 
 // gossip pings everyone in the table and drops greetings that led nowhere.
@@ -26,13 +26,16 @@ func (n *Node) gossip() {
 func (n *Node) ping(p *peer) {
 	target := n.reach(p)
 	if target == nil {
-		p.connected = false
+		p.connected = p.connected && n.linksTo(p)
 		return
 	}
 	n.noticeDeaf(p, target)
 	target.hear(n, p.greet)
 	n.pong(p, target)
 }
+
+// linksTo says whether a server listens where the peer is, if it says nothing.
+func (n *Node) linksTo(p *peer) bool { return !p.noAddress && n.cluster.at(p.address) != nil }
 
 // noticeDeaf greets a peer again that answers without knowing us. So a node
 // that was forgotten and did not forget comes back (since 8.1).

@@ -19,7 +19,8 @@ func (c *Cluster) Write(key, value string) error {
 	}
 	owner.data[key] = value
 	owner.offset += int64(len(key) + len(value))
-	c.acked[key] = value
+	c.ledger.acked[key] = value
+	c.ledger.count[key]++
 	return nil
 }
 
@@ -39,8 +40,8 @@ func (c *Cluster) Lost() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lost []string
-	for _, key := range slices.Sorted(maps.Keys(c.acked)) {
-		if owner := c.owner(key); owner == nil || owner.data[key] != c.acked[key] {
+	for _, key := range slices.Sorted(maps.Keys(c.ledger.acked)) {
+		if owner := c.owner(key); owner == nil || owner.data[key] != c.ledger.acked[key] {
 			lost = append(lost, key)
 		}
 	}
@@ -50,7 +51,7 @@ func (c *Cluster) Lost() []string {
 func (c *Cluster) owner(key string) *Node {
 	slot := valkey.KeySlot(key)
 	for _, n := range c.nodes {
-		if n.onBus() && n.isPrimary() && n.self.slots.Contains(slot) && n.serves() {
+		if n.onBus() && !n.closed && n.isPrimary() && n.self.slots.Contains(slot) && n.serves() {
 			return n
 		}
 	}

@@ -34,6 +34,11 @@ type Start struct {
 	Address string // host:port; empty: as before
 	Data    Data
 	Loading time.Duration // virtual time it takes to read the dataset
+	Barred  bool          // no primary accepts it as a replica, as with a wrong password
+	Closed  bool          // its users are off until it follows somebody: no client writes, no replica syncs
+	// Settings are what its file says; nil: what it said at the last start. One
+	// that the server does not take ends it at once.
+	Settings map[string]string
 }
 
 // Node is one server: its process, which comes and goes, and its volume.
@@ -44,18 +49,26 @@ type Node struct {
 	running     bool
 	silent      bool
 	lagging     bool
+	barred      bool
+	closed      bool
 	address     netip.AddrPort
 	runID       string
 	startedAt   time.Duration
 	loadedAt    time.Duration
 	replID      string
 	replID2     string
+	branchedAt  int64 // where the history replID2 ended
+	syncTime    time.Duration
 	link        replicaLink
 	manual      manualFailover
 	electionAt  time.Duration
 	shownHost   string
 	forgetUntil map[valkey.NodeID]time.Duration
 	config      map[string]string
+	timeout     time.Duration
+
+	// What the settings' file says.
+	written map[string]string
 
 	// What nodes.conf and the dataset keep.
 	self          *peer
@@ -64,7 +77,7 @@ type Node struct {
 	currentEpoch  uint64
 	lastVoteEpoch uint64
 	data          map[string]string
-	offset        int64
+	offset        int64 // counts what was written since the start of the history
 }
 
 // peer is a line of a server's table.
@@ -128,6 +141,19 @@ func (n *Node) Kill() {
 	n.running = false
 }
 
+// Stop ends the process as SIGTERM does: a primary first waits until the replicas
+// that are linked to it, and can, have all that it has.
+func (n *Node) Stop() {
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	for _, replica := range n.cluster.nodes {
+		if !replica.isPrimary() && replica.onBus() && replica.link.up && !replica.lagging && replica.source() == n {
+			replica.copyFrom(n)
+		}
+	}
+	n.running = false
+}
+
 // Start runs the process again. It panics when it runs already or when the
 // address is taken.
 func (n *Node) Start(start Start) {
@@ -136,14 +162,15 @@ func (n *Node) Start(start Start) {
 	if n.running {
 		panic("valkeytest: the server runs already")
 	}
+	had := n.data
 	switch start.Data {
 	case Blank:
 		n.blank()
 	case Emptied:
 		n.data = map[string]string{}
-		n.offset = 0
 	case Kept:
 	}
+	n.cluster.ledger.parted(n, had, ByStart)
 	n.boot(start)
 }
 
@@ -162,11 +189,18 @@ func (n *Node) Lag(lagging bool) {
 	n.lagging = lagging
 }
 
+// SlowSync makes full syncs from this server take their time, until its process ends.
+func (n *Node) SlowSync(duration time.Duration) {
+	n.cluster.mu.Lock()
+	defer n.cluster.mu.Unlock()
+	n.syncTime = duration
+}
+
 func (n *Node) blank() {
 	n.self = &peer{id: n.cluster.randomID()}
 	n.peers, n.lines = map[valkey.NodeID]*peer{}, nil
 	n.currentEpoch, n.lastVoteEpoch = 0, 0
-	n.data, n.offset = map[string]string{}, 0
+	n.data = map[string]string{}
 	n.shownHost = ""
 }
 
@@ -178,13 +212,20 @@ func (n *Node) boot(start Start) {
 		panic(fmt.Sprintf("valkeytest: %s is in use", n.address))
 	}
 	now := n.cluster.now
-	n.running, n.silent, n.lagging = true, false, false
+	n.running, n.silent, n.lagging, n.barred, n.closed = true, false, false, start.Barred, start.Closed
 	n.runID = string(n.cluster.randomID())
 	n.startedAt, n.loadedAt = now, now+start.Loading
-	n.replID, n.replID2 = string(n.cluster.randomID()), ""
+	// An append-only file keeps no history: every start begins a new one.
+	n.replID, n.replID2, n.branchedAt, n.offset = string(n.cluster.randomID()), "", 0, 0
+	n.syncTime = 0
 	n.link = replicaLink{}
 	n.manual, n.electionAt = manualFailover{}, 0
-	n.config, n.self.noFailover = map[string]string{}, false
+	if start.Settings != nil {
+		n.written = start.Settings
+	}
+	if !n.configure(n.written) {
+		n.running = false
+	}
 	n.forgetUntil = map[valkey.NodeID]time.Duration{}
 	for _, p := range n.others() {
 		if p.handshake {

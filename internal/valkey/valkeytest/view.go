@@ -92,11 +92,11 @@ func (n *Node) primaryLink() *valkey.PrimaryLink {
 	link := &valkey.PrimaryLink{Up: n.link.up, SyncInProgress: n.link.syncing, LastIOSeconds: -1}
 	switch {
 	case n.link.up:
-		link.LastIOSeconds = 0
-	case n.link.syncedAt == 0:
+		link.LastIOSeconds = int64((n.cluster.now - n.link.heardAt) / time.Second)
+	case n.link.downAt == 0:
 		link.DownSeconds = -1
 	default:
-		link.DownSeconds = int64((n.cluster.now - n.link.syncedAt) / time.Second)
+		link.DownSeconds = int64((n.cluster.now - n.link.downAt) / time.Second)
 	}
 	if primary := n.find(n.self.primaryID); primary != nil && primary.address.IsValid() {
 		link.Host, link.Port = primary.address.Addr().String(), int(primary.address.Port())
@@ -108,15 +108,16 @@ func (n *Node) replicaLinks() []valkey.ReplicaLink {
 	var links []valkey.ReplicaLink
 	for _, replica := range n.cluster.nodes {
 		connected := replica.link.up || replica.link.syncing
-		if !connected || !replica.onBus() || replica.isPrimary() || replica.source() != n {
+		if !connected || !replica.running || replica.link.process != n.runID {
 			continue
 		}
 		link := valkey.ReplicaLink{
 			Host: replica.address.Addr().String(), Port: int(replica.address.Port()),
 			State: "online", Offset: replica.offset,
+			LagSeconds: int64((n.cluster.now - replica.link.heardAt) / time.Second),
 		}
 		if replica.link.syncing {
-			link.State = "wait_bgsave"
+			link.State, link.LagSeconds = "wait_bgsave", 0
 		}
 		links = append(links, link)
 	}

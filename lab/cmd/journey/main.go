@@ -58,6 +58,7 @@ cluster needs --operator-image and --ledger-image that it can pull.`,
 	flags.StringVar(&s.images.OperatorNext, "operator-image-next", "", "another reference of an operator's image, for the upgrade")
 	flags.StringVar(&s.images.Ledger, "ledger-image", "", "image of the ledger (on the lab: made of --ledger-program)")
 	flags.StringVar(&s.images.Valkey, "valkey-image", "", "newest Valkey (on the lab: its own; elsewhere the operator's default)")
+	flags.StringVar(&s.images.ValkeySame, "valkey-same-image", "", "another reference of the newest Valkey, to roll to (its line's: valkey/valkey:9.1)")
 	flags.StringVar(&s.images.ValkeyOld, "valkey-old-image", "", "oldest Valkey (on the lab: its own; elsewhere valkey/valkey:8.1)")
 	flags.StringVar(&s.storageClass, "storage-class", "", "class of the volumes (the cluster's default)")
 	flags.StringVar(&s.archive, "operator-archive", "", "OCI archive of the operator (dist/valkey-operator.tar of the source)")

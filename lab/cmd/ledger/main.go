@@ -83,6 +83,7 @@ func runCommand(t *ledger.Target) *cobra.Command {
 	flags.IntVar(&r.Size, "size", r.Size, "bytes of padding in a value")
 	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "of one write")
 	flags.StringVar(&r.Prefix, "prefix", r.Prefix, "of every key")
+	flags.IntVar(&r.Replicas, "replicas", r.Replicas, "replicas that must have a write before it counts (WAIT)")
 	flags.DurationVar(&length, "for", 0, "stop after this time (0: at SIGTERM)")
 	return c
 }

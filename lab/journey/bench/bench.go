@@ -62,6 +62,8 @@ type times struct {
 	lostReports, fullReports       []ledger.Report
 	writes                         latencies
 	fullRestarts                   int
+	roll                           []float64
+	rollReports, drainReports      []ledger.Report
 }
 
 // Run measures and prints the table.
@@ -78,6 +80,8 @@ func (b Bench) Run(ctx context.Context, w *stage.World) error {
 			p.ours(i == b.Runs-1)
 			s.Say("run %d of %d: a full disk", i+1, b.Runs)
 			p.fullDisk()
+			s.Say("run %d of %d: a roll and drains", i+1, b.Runs)
+			p.rollAndDrain()
 		}
 		p.report()
 		if b.Large {
@@ -193,6 +197,7 @@ func (p *play) report() {
 	}
 	rows = append(rows, p.latency()...)
 	rows = append(rows, p.fullRows()...)
+	rows = append(rows, p.rollRows()...)
 	for _, c := range p.costs {
 		rows = append(rows, c.rows()...)
 	}

@@ -34,7 +34,7 @@ func (s *Stage) leaveNamespace(ctx context.Context) error {
 	return s.deleteNamespace(ctx)
 }
 
-// mark is a label on the namespaces that journeys make.
+// mark is a label on the namespaces that journeys make, and on the pods of their own tools.
 const mark = "valkey.io/journey"
 
 // namespaceGoneWithin is how long deleting a namespace with a cluster may take.

@@ -33,6 +33,7 @@ func (w *World) Prepare(ctx context.Context, from Sources) error {
 			return errors.New("this cluster is not the lab: push the images of the operator and of the ledger to a registry that it reaches, and name them with --operator-image and --ledger-image")
 		}
 		w.Images.ValkeyOld = or(w.Images.ValkeyOld, "valkey/valkey:8.1")
+		w.Images.ValkeySame = or(w.Images.ValkeySame, "valkey/valkey:9.1")
 		return nil
 	}
 	if err := w.prepareOperator(ctx, from.OperatorArchive, &w.Images.Operator); err != nil {
@@ -118,7 +119,7 @@ func (i *Images) take(line, exact string) {
 	exact = strings.TrimPrefix(exact, "docker.io/")
 	switch line {
 	case "valkey/valkey:9.1":
-		i.Valkey = or(i.Valkey, exact)
+		i.Valkey, i.ValkeySame = or(i.Valkey, exact), or(i.ValkeySame, line)
 	case "valkey/valkey:8.1":
 		i.ValkeyOld = or(i.ValkeyOld, exact)
 	}

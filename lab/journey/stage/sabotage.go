@@ -23,11 +23,21 @@ func (s *Stage) pod(name string) *corev1.Pod {
 // One command does both on the worker, so that no election comes between. It
 // needs the lab.
 func (s *Stage) EmptyAndKill(pod string) {
+	s.DamageAndKill(pod, `for f in *; do case $f in nodes.conf) ;; *) rm -rf "$f";; esac; done`)
+}
+
+// DamageAndKill runs a script in a pod's data volume and kills the server at
+// once, so that it neither mends what was done nor stops in order. It needs the lab.
+func (s *Stage) DamageAndKill(pod, script string) {
 	p := s.pod(pod)
-	script := fmt.Sprintf(`set -e
-for f in %s/*; do case $f in */nodes.conf) ;; *) rm -rf "$f";; esac; done
-%s`, s.volumePath(p), killScript(p))
-	s.Worker(p.Spec.NodeName, "sh", "-c", script)
+	s.Worker(p.Spec.NodeName, "sh", "-c", fmt.Sprintf("set -e\ncd %q\n%s\n%s", s.volumePath(p), script, killScript(p)))
+}
+
+// Files are the names of all files in a pod's data volume, below its root. It
+// needs the lab.
+func (s *Stage) Files(pod string) []string {
+	p := s.pod(pod)
+	return strings.Fields(s.Worker(p.Spec.NodeName, "find", s.volumePath(p), "-type", "f", "-printf", "%P\n"))
 }
 
 // KillServer kills a server's process, as the kernel does when memory runs

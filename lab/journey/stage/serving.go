@@ -183,6 +183,15 @@ func (m Members) Roles() map[string]string {
 	return m.project(func(one Member) string { return one.Server.Role })
 }
 
+// Epoch is the highest epoch that a server knows: each election raises it by one.
+func (m Members) Epoch() int64 {
+	highest := int64(0)
+	for _, one := range m {
+		highest = max(highest, one.Server.Epoch)
+	}
+	return highest
+}
+
 // Restarts is how often containers were restarted, all pods together.
 func (m Members) Restarts() int {
 	n := 0

@@ -24,6 +24,8 @@ type Stage struct {
 	scene Scene
 	ctx   context.Context //nolint:containedctx // a stage lives as long as its journey, like testing.T
 	start time.Time
+	// avoid is a worker that the journey's own tools keep away from; empty: none.
+	avoid string
 	// scratch is a directory for the journey's files; empty until it is needed.
 	scratch string
 

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -26,6 +27,56 @@ func (s *Stage) Events(reason string) []corev1.Event {
 	key := func(e corev1.Event) string { return e.InvolvedObject.Name + " " + e.Message }
 	sort.Slice(found, func(i, j int) bool { return key(found[i]) < key(found[j]) })
 	return found
+}
+
+// AwaitWarning waits for a warning whose object's name and message have all words.
+func (s *Stage) AwaitWarning(within time.Duration, words ...string) {
+	s.Await(fmt.Sprintf("a warning with %q", words), within, func() (bool, string) {
+		list, err := s.Typed.CoreV1().Events(s.Namespace).List(s.ctx, metav1.ListOptions{})
+		s.NoError(err, "listing events")
+		for _, e := range list.Items {
+			if e.Type == corev1.EventTypeWarning && hasAll(e.InvolvedObject.Name+" "+e.Message, words) {
+				s.Say("warning %s of %s: %s", e.Reason, e.InvolvedObject.Name, e.Message)
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("%d events, none of them", len(list.Items))
+	})
+}
+
+// hasAll says whether a text has all words.
+func hasAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
+// AwaitTold waits until some condition has a reason and its message all words;
+// an empty reason takes any.
+func (c *Cluster) AwaitTold(reason string, within time.Duration, words ...string) metav1.Condition {
+	var told metav1.Condition
+	c.Await(fmt.Sprintf("cluster %s to tell %s %q", c.Spec.Name, reason, words), within, func() (bool, string) {
+		got := c.Get()
+		for _, condition := range got.Status.Conditions {
+			if (reason == "" || condition.Reason == reason) && hasAll(condition.Message, words) {
+				told = condition
+				return true, ""
+			}
+		}
+		return false, got.Brief()
+	})
+	c.Say("%s is %s/%s: %s", told.Type, told.Status, told.Reason, told.Message)
+	return told
+}
+
+// AwaitUntold waits until no condition has a reason any more.
+func (c *Cluster) AwaitUntold(reason string, within time.Duration) {
+	c.Await(fmt.Sprintf("cluster %s to tell %s no more", c.Spec.Name, reason), within, func() (bool, string) {
+		for _, condition := range c.Get().Status.Conditions {
+			if condition.Reason == reason {
+				return false, condition.Message
+			}
+		}
+		return true, ""
+	})
 }
 
 // AwaitEvent waits for an event of a reason whose object's name or message has

@@ -35,9 +35,11 @@ func told(t *testing.T, story func(c *Cluster)) (failure string) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "journey-told", Name: "valkey-orders-0-1-data", Labels: pod("1").Labels,
 	}}
+	warning := event("TableDamaged", "orders-0-1", "nodes.conf is cut")
+	warning.Type = corev1.EventTypeWarning
 	w := &World{Out: &strings.Builder{}, kubectl: "false", Typed: fake.NewClientset(
 		event("VolumeExpanding", "orders", "b"), event("VolumeExpanding", "orders", "a"), event("DiskFull", "orders-0-1", "no room"),
-		pod("0", 2, 1), pod("1"), claim)}
+		warning, pod("0", 2, 1), pod("1"), claim)}
 	return w.Play(t.Context(), Scene{Name: "told"}, func(s *Stage) {
 		story(s.Cluster(Spec{Name: "orders", Shards: 1, Replicas: 1}))
 	})
@@ -56,6 +58,7 @@ func TestWhatKubernetesTells(t *testing.T) {
 		if e := c.AwaitEvent("DiskFull", "orders-0-1", time.Minute); e.Message != "no room" {
 			t.Errorf("the event is %q", e.Message)
 		}
+		c.AwaitWarning(time.Minute, "orders-0-1", "nodes.conf")
 		if diff := cmp.Diff(map[string]int{"0-0": 3, "0-1": 0}, c.Restarts()); diff != "" {
 			t.Error(diff)
 		}
@@ -74,7 +77,11 @@ func TestWhatIsNotToldEndsTheJourney(t *testing.T) {
 		`an event DiskFull with "orders-0-0"; seen last: of that reason: orders-0-1: no room`: func(c *Cluster) {
 			c.AwaitEvent("DiskFull", "orders-0-0", time.Millisecond)
 		},
-		"member 0-0 has no claim": func(c *Cluster) { c.Claim("0-0") },
+		`a warning with ["orders-0-1" "dump.rdb"]; seen last: 4 events, none of them`: func(c *Cluster) {
+			c.AwaitWarning(time.Millisecond, "orders-0-1", "dump.rdb")
+		},
+		`a warning with ["no room"]`: func(c *Cluster) { c.AwaitWarning(time.Millisecond, "no room") },
+		"member 0-0 has no claim":    func(c *Cluster) { c.Claim("0-0") },
 		`condition member 0-1's Ready to be True/Fine; seen last: False/Broken "it broke"`: func(c *Cluster) {
 			c.awaitCondition("member 0-1's Ready", Told{"Ready", metav1.ConditionTrue, "Fine"}, time.Millisecond, func() ([]metav1.Condition, error) {
 				return []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Broken", Message: "it broke"}}, nil

@@ -30,6 +30,7 @@ spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: %d
   securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+  affinity: %s
   containers:
   - name: ledger
     image: %s
@@ -50,7 +51,7 @@ func (s *Stage) startTool(name string, grace int, env map[string]string, args ..
 		pairs = append(pairs, fmt.Sprintf("{name: %s, value: %q}", k, v))
 	}
 	sort.Strings(pairs)
-	s.Apply(fmt.Sprintf(toolManifest, name, grace, s.Images.Ledger, strings.Join(quoted, ", "), strings.Join(pairs, ", ")))
+	s.Apply(fmt.Sprintf(toolManifest, name, grace, affinityAway(s.avoid), s.Images.Ledger, strings.Join(quoted, ", "), strings.Join(pairs, ", ")))
 	s.Await("pod "+name+" to run", time.Minute, func() (bool, string) {
 		p, err := s.Typed.CoreV1().Pods(s.Namespace).Get(s.ctx, name, metav1.GetOptions{})
 		if err != nil {

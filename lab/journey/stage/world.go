@@ -25,6 +25,8 @@ type Images struct {
 	// means the operator's default.
 	Valkey    string
 	ValkeyOld string
+	// ValkeySame is another reference of the newest, to roll to.
+	ValkeySame string
 }
 
 // World is the Kubernetes cluster that all journeys share.

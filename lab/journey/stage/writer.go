@@ -67,6 +67,7 @@ func (w *Writer) Stop() ledger.Report {
 	var r ledger.Report
 	c.NoError(json.Unmarshal([]byte(lastLine(w.logs())), &r), "reading the writer's report")
 	c.Say("the writer: %s", Brief(r))
+	c.Say("longest stall of each shard: %s", stalls(r))
 	return r
 }
 
@@ -85,6 +86,15 @@ func Brief(r ledger.Report) string {
 	}
 	slices.Sort(kinds)
 	return text + strings.Join(kinds, "")
+}
+
+// stalls are the longest times that each shard took no write.
+func stalls(r ledger.Report) string {
+	each := make([]string, len(r.Shards))
+	for i, shard := range r.Shards {
+		each[i] = fmt.Sprintf("%.2f s (slots %s)", shard.Seconds, shard.Slots)
+	}
+	return strings.Join(each, ", ")
 }
 
 // LongestStall is the longest time that any shard took no write, in seconds.

@@ -25,6 +25,14 @@ func guarding() []Journey {
 			Play:  func(s *stage.Stage) { emptiedPrimary(s, s.Images.ValkeyOld) },
 		},
 		{
+			Name:  "emptied-primary-again",
+			Story: "The same three times, with a long and with a short node timeout",
+			Needs: Lab,
+			Tier:  Long,
+			Limit: 15 * time.Minute,
+			Play:  emptiedPrimaryAgain,
+		},
+		{
 			Name:  "emptied-primary-ephemeral",
 			Story: "An ephemeral primary's server is killed and restarts empty at once: its replica keeps every key and takes over",
 			Needs: Lab,
@@ -43,6 +51,20 @@ func emptiedPrimary(s *stage.Stage, image string) {
 	spec := persistent(3, 1)
 	spec.Image = image
 	expectReplicaKeepsKeys(s, s.Create(spec))
+}
+
+func emptiedPrimaryAgain(s *stage.Stage) {
+	for _, timeout := range []string{"15000", "2000"} {
+		s.Say("cluster-node-timeout %s ms", timeout)
+		spec := persistent(3, 1)
+		spec.Name += timeout
+		spec.More = fmt.Sprintf("  config: {cluster-node-timeout: %q}\n", timeout)
+		c := s.Create(spec)
+		for range 3 {
+			expectReplicaKeepsKeys(s, c)
+		}
+		c.Delete("background")
+	}
 }
 
 func emptiedEphemeral(s *stage.Stage) {

@@ -57,7 +57,8 @@ func All() []Journey {
 	var all []Journey
 	for _, group := range [][]Journey{
 		creating(), surviving(), growing(), sizing(), growingOffline(), growingByItself(), growingKilled(),
-		refusing(), limiting(), failing(), filling(), deleting(), guarding(), operating(),
+		rolling(), rollingBroken(), setting(), draining(),
+		refusing(), limiting(), failing(), filling(), deleting(), guarding(), damaging(), operating(),
 	} {
 		all = append(all, group...)
 	}
