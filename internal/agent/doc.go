@@ -4,10 +4,11 @@
 //
 // It promises that two servers never share a volume, that a primary which lost
 // its data never overwrites its replicas, that a full disk ends no server which
-// does not sync each write, and that a server gets all the time to stop that the
-// kubelet grants. It writes only to its own volume and run
-// directory, speaks to its own server alone, and asks other agents for facts; it
-// knows no Kubernetes.
+// does not sync each write, that a primary hands its slots over before it stops,
+// if anybody can take them, and that a server gets all the time to stop that the
+// kubelet grants. It writes only to its own volume and run directory, asks other
+// agents for facts, and speaks to its own server alone, but for the failover that
+// it asks a replica of its shard for; it knows no Kubernetes.
 //
 // # Whose setting is whose
 //

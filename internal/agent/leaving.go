@@ -21,9 +21,9 @@ const (
 	// handOverTime bounds what a member does for its shard before its server is
 	// stopped. The server's own bound for a manual failover is 5 s.
 	handOverTime = 6 * time.Second
-	// handOverTries is how often a failover is asked for: one that was refused may
-	// have met the moment in which a link was renewed.
-	handOverTries = 2
+	// refusedTime is for how long a replica that refused is asked again: it may be
+	// about to have what it lacks, a link or its voters' ears.
+	refusedTime = 2 * time.Second
 	// outcomeEvery is the time between looks at what has become of a hand-over:
 	// clients' writes wait meanwhile.
 	outcomeEvery = 20 * time.Millisecond
@@ -163,7 +163,7 @@ func (d *departure) handOver(ctx context.Context, view valkey.View) (note string
 	}
 	began := time.Now()
 	var trouble string
-	for range handOverTries {
+	for {
 		host, node, why := successor(string(myself.ID), d.ask(ctx, view))
 		if host == "" {
 			trouble = why
@@ -179,53 +179,15 @@ func (d *departure) handOver(ctx context.Context, view valkey.View) (note string
 		if err != nil {
 			trouble = fmt.Sprintf("node %d refused: %v", node, err)
 		}
-		if !wait(ctx, quietTime) {
+		if time.Since(began) > refusedTime || !wait(ctx, quietTime) {
 			break
 		}
 	}
 	return "its slots were not handed over: " + trouble
 }
 
-// successor chooses who takes a primary's place among the facts of the shard's
-// other members, by host: the one with the newest data of those that follow it,
-// are linked to it and are not stopping themselves. Without one it says why.
-func successor(primary string, answers map[string]protocol.Facts) (host string, node int, why string) {
-	var unfit []string
-	best := protocol.Facts{}
-	for _, from := range slices.Sorted(maps.Keys(answers)) {
-		facts := answers[from]
-		if trouble := unfitness(primary, facts); trouble != "" {
-			unfit = append(unfit, fmt.Sprintf("node %d %s", facts.Node, trouble))
-			continue
-		}
-		if host == "" || facts.Offset > best.Offset {
-			host, best = from, facts
-		}
-	}
-	switch {
-	case host != "":
-		return host, best.Node, ""
-	case len(unfit) == 0:
-		return "", 0, "no other member of the shard answers"
-	}
-	slices.Sort(unfit)
-	return "", 0, strings.Join(unfit, ", ")
-}
-
-// unfitness is why a member cannot take the primary's place; empty: it can.
-func unfitness(primary string, facts protocol.Facts) string {
-	switch {
-	case facts.Server != protocol.ServerRunning:
-		return "is " + string(facts.Server)
-	case facts.Role != protocol.RoleReplica || facts.PrimaryID != primary:
-		return "does not follow it"
-	case !facts.Ready:
-		return "is not ready: " + facts.NotReady
-	}
-	return ""
-}
-
-// promote asks a replica to take its primary's place, if it is one still.
+// promote asks a replica to take its primary's place, if it is one still and can
+// win its election. One that lost it would hold up writes for five seconds in vain.
 func (d *departure) promote(ctx context.Context, host string, primary valkey.NodeID) error {
 	conn, err := d.dial(ctx, host)
 	if err != nil {
@@ -238,6 +200,13 @@ func (d *departure) promote(ctx context.Context, host string, primary valkey.Nod
 	}
 	if myself, known := view.Myself(); !known || myself.PrimaryID != primary {
 		return fmt.Errorf("it does not follow %s any more", primary)
+	}
+	senders, err := conn.Senders(ctx)
+	if err != nil {
+		return err
+	}
+	if heard, voters := votes(view.Table, senders); heard <= voters/2 {
+		return fmt.Errorf("only %d of %d primaries have a connection to it", heard, voters)
 	}
 	return conn.Failover(ctx, valkey.Graceful)
 }

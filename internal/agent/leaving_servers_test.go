@@ -128,7 +128,7 @@ func TestAfterAllStoppedTheNewestDataServes(t *testing.T) {
 					}
 					f.form(t)
 					l := f.writeAll(t, time.Second)
-					chance := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // to be the same again
+					chance := rand.New(rand.NewPCG(seed, 0))
 					for round := range stopRounds(t) {
 						f.stopTogether(t, chance)
 						f.startScattered(t, chance)

@@ -4,6 +4,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -26,9 +27,10 @@ const (
 // ledger writes through a cluster's client, and remembers what was acknowledged
 // and what was not.
 type ledger struct {
-	client client.Client
-	limit  time.Duration // of one write
-	stop   func()
+	client     client.Client
+	limit      time.Duration // of one write
+	replicated bool          // a write counts only once a replica has it
+	stop       func()
 
 	mu     sync.Mutex
 	last   map[string]int // the last number acknowledged, by key
@@ -40,6 +42,11 @@ type ledger struct {
 // ends after the limit.
 func (f *fleet) writeAll(t *testing.T, limit time.Duration) *ledger {
 	t.Helper()
+	return f.keepLedger(t, &ledger{limit: limit})
+}
+
+func (f *fleet) keepLedger(t *testing.T, l *ledger) *ledger {
+	t.Helper()
 	var addresses []string
 	for _, m := range f.members {
 		addresses = append(addresses, m.host+":6379")
@@ -47,7 +54,7 @@ func (f *fleet) writeAll(t *testing.T, limit time.Duration) *ledger {
 	opened, err := client.NewClient(client.ClientOption{InitAddress: addresses, DisableCache: true})
 	must(t, err)
 	t.Cleanup(opened.Close)
-	l := &ledger{client: opened, limit: limit, last: map[string]int{}}
+	l.client, l.last = opened, map[string]int{}
 	var stopping atomic.Bool
 	var writing sync.WaitGroup
 	for writer := range writers {
@@ -67,7 +74,7 @@ func (l *ledger) write(key string, number int) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.limit)
 	defer cancel()
 	began := time.Now()
-	err := l.client.Do(ctx, l.client.B().Set().Key(key).Value(strconv.Itoa(number)).Build()).Error()
+	err := l.set(ctx, key, number)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -76,6 +83,23 @@ func (l *ledger) write(key string, number int) {
 	}
 	l.stall = max(l.stall, time.Since(began))
 	l.last[key] = number
+}
+
+func (l *ledger) set(ctx context.Context, key string, number int) error {
+	set := l.client.B().Set().Key(key).Value(strconv.Itoa(number)).Build()
+	if !l.replicated {
+		return l.client.Do(ctx, set).Error()
+	}
+	return l.client.Dedicated(func(c client.DedicatedClient) error {
+		if err := c.Do(ctx, set).Error(); err != nil {
+			return err
+		}
+		have, err := c.Do(ctx, c.B().Wait().Numreplicas(1).Timeout(l.limit.Milliseconds()).Build()).AsInt64()
+		if err == nil && have < 1 {
+			err = errors.New("no replica has it")
+		}
+		return err
+	})
 }
 
 // nothingUndone checks that every write that is acknowledged by now reads back,

@@ -96,8 +96,12 @@ func (w *world) everybodyHas(settings string) error {
 		}
 		for line := range strings.Lines(settings) {
 			setting, want, _ := valkey.ParseSettingLine(line)
-			if got, _, err := conn.ConfigGet(w.t.Context(), setting); err != nil || got != want {
-				return fmt.Errorf("%s of the server at %s is %q, want %q: %v", setting, address, got, want, err)
+			got, _, err := conn.ConfigGet(w.t.Context(), setting)
+			if err != nil {
+				return err
+			}
+			if got != want {
+				return fmt.Errorf("%s of the server at %s is %q, want %q", setting, address, got, want)
 			}
 		}
 	}

@@ -38,14 +38,20 @@ func TestSetConfig(t *testing.T) {
 			if refused && (refusal.Reason != v1alpha1.ReasonConfigRefused || refusal.Message != "Unknown option or number of arguments for CONFIG SET - 'maxmemry'") {
 				t.Errorf("it is refused because of %s: %s", refusal.Reason, refusal.Message)
 			}
-			conn, err := servers.Connect(t.Context(), valkey.Target{Address: address})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if got, _, err := conn.ConfigGet(t.Context(), "maxmemory"); got != row.want || err != nil {
-				t.Errorf("maxmemory is %q, want %q: %v", got, row.want, err)
-			}
+			maxmemoryIs(t, servers, address, row.want)
 		})
+	}
+}
+
+// maxmemoryIs checks what the server at the address has for maxmemory.
+func maxmemoryIs(t *testing.T, servers *valkeytest.Cluster, address, want string) {
+	t.Helper()
+	conn, err := servers.Connect(t.Context(), valkey.Target{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got, _, err := conn.ConfigGet(t.Context(), "maxmemory"); got != want || err != nil {
+		t.Errorf("maxmemory is %q, want %q: %v", got, want, err)
 	}
 }

@@ -31,9 +31,7 @@ func (a Applier) doServer(ctx context.Context, action plan.Action) error {
 			return server.Failover(ctx, valkey.Takeover)
 		})
 	case plan.FailOver:
-		return a.tell(ctx, act.Replica, func(ctx context.Context, server valkey.Server) error {
-			return server.Failover(ctx, valkey.Graceful)
-		})
+		return a.tell(ctx, act.Replica, failOver)
 	case plan.ForgetNode:
 		return a.tell(ctx, act.From, func(ctx context.Context, server valkey.Server) error {
 			return server.Forget(ctx, act.ID)
@@ -49,6 +47,19 @@ func (a Applier) doServer(ctx context.Context, action plan.Action) error {
 	default:
 		return fmt.Errorf("no hand knows how to %s", action)
 	}
+}
+
+// failOver asks a replica that is linked to its primary. A server asks for equal
+// offsets alone, and after a restart of both those are equal without any data.
+func failOver(ctx context.Context, replica valkey.Server) error {
+	view, err := replica.View(ctx)
+	if err != nil {
+		return err
+	}
+	if link := view.Info.Replication.Primary; link == nil || !link.Up || link.SyncInProgress {
+		return errors.New("it is not linked to a primary any more")
+	}
+	return replica.Failover(ctx, valkey.Graceful)
 }
 
 // tell opens a connection to one server for one command.

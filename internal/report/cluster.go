@@ -232,11 +232,10 @@ func memberTrouble(in cluster.Input, p plan.Plan, reasons ...string) (finding, b
 // refusal is the API server's refusal of an object, if there was one.
 func refusal(o plan.Outcome) (finding, bool) {
 	for _, result := range o {
-		switch result.At.(type) {
-		case plan.TryExpandClaim:
-			continue // it is told of the volumes
-		case plan.SetConfig:
-			continue // it is a server's
+		_, trial := result.At.(plan.TryExpandClaim) // it is told of the volumes
+		_, setting := result.At.(plan.SetConfig)    // it is a server's
+		if trial || setting {
+			continue
 		}
 		if _, refused := errors.AsType[*plan.Refusal](result.Err); refused {
 			return finding{v1alpha1.ReasonObjectRefused, "the API server refused to " + result.Err.Error()}, true
@@ -245,18 +244,26 @@ func refusal(o plan.Outcome) (finding, bool) {
 	return finding{}, false
 }
 
-// degradation says whether something is down or refused.
-func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady bool, storage finding) (bool, finding) {
+// refused is what somebody said no to: a rule, the API server or a server.
+func refused(p plan.Plan, o plan.Outcome) (finding, bool) {
 	for _, step := range p {
 		if step.Hold == plan.Blocked && step.Reason != v1alpha1.ReasonVolumeShrinkRefused {
-			return true, finding{step.Reason, step.Note}
+			return finding{step.Reason, step.Note}, true
 		}
 	}
-	if refused, found := refusal(o); found {
-		return true, refused
+	if object, found := refusal(o); found {
+		return object, true
 	}
-	if refused, found := cluster.SettingRefusalIn(o); found {
-		return true, finding{v1alpha1.ReasonConfigRefused, cluster.RefusedSettingsNote(refused)}
+	if settings, found := cluster.SettingRefusalIn(o); found {
+		return finding{v1alpha1.ReasonConfigRefused, cluster.RefusedSettingsNote(settings)}, true
+	}
+	return finding{}, false
+}
+
+// degradation says whether something is down or refused.
+func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady bool, storage finding) (bool, finding) {
+	if no, found := refused(p, o); found {
+		return true, no
 	}
 	if trouble, found := memberTrouble(in, p, causesOfSilence...); found {
 		return true, trouble

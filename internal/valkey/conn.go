@@ -147,6 +147,26 @@ func (c *Conn) ConfigSetAll(ctx context.Context, settings map[string]string) err
 // ACLLoad is ACL LOAD.
 func (c *Conn) ACLLoad(ctx context.Context) error { return c.do(ctx, "ACL", "LOAD") }
 
+// Senders are the nodes whose word reaches the server, by CLUSTER LINKS: those that
+// have a connection of their own to it on the cluster bus.
+func (c *Conn) Senders(ctx context.Context) (map[NodeID]bool, error) {
+	links, err := c.send(ctx, []string{"CLUSTER", "LINKS"}).ToArray()
+	if err != nil {
+		return nil, asReplyError(err)
+	}
+	senders := map[NodeID]bool{}
+	for _, link := range links {
+		fields, err := link.AsStrMap()
+		if err != nil {
+			return nil, fmt.Errorf("reading a link of the cluster bus: %w", err)
+		}
+		if fields["direction"] == "from" {
+			senders[NodeID(fields["node"])] = true
+		}
+	}
+	return senders, nil
+}
+
 // Ping is PING.
 func (c *Conn) Ping(ctx context.Context) error {
 	said, err := c.Raw(ctx, "PING")

@@ -14,6 +14,11 @@ type bench interface {
 	processes
 	strains
 	clock
+	clients
+}
+
+// clients know where servers are.
+type clients interface {
 	connect(t *testing.T, server int) link
 	place(server int) (host string, port int)
 	write(t *testing.T, key string)

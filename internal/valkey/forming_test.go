@@ -26,6 +26,8 @@ var forming = map[string]func(rig){
 		for range 2 {
 			r.do(0, func(l link) error { return l.RewriteLog(r.ctx()) })
 		}
+		// The child that writes would outlive its server.
+		r.until(r.T, "it is written", func() bool { return !r.view(0).Info.Persistence.AOFRewriteInProgress })
 	},
 	"greeting what is no address is refused": func(r rig) {
 		r.add(r.T, 1)

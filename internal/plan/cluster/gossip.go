@@ -169,11 +169,14 @@ func ghostsForgotten(in Input) plan.Verdict {
 	verdict := plan.Verdict{Reason: v1alpha1.ReasonForgetting}
 	for _, g := range in.ghosts() {
 		if !in.gone(g) {
+			verdict.Look = plan.LookWorld // servers tell nobody that they gave one up
 			continue
 		}
 		for _, v := range g.knownBy {
 			verdict.Actions = append(verdict.Actions, plan.ForgetNode{From: v.server(), ID: g.id})
 		}
+	}
+	if len(verdict.Actions) > 0 {
 		verdict.Look = plan.LookGossip
 	}
 	return verdict

@@ -195,6 +195,19 @@ func TestGhostsForgotten(t *testing.T) {
 	})
 }
 
+// A server tells nobody that it gave another one up: who waits for that has to look.
+func TestAGhostIsLookedAtUntilItIsGone(t *testing.T) {
+	t.Parallel()
+	b := formedBench(ephemeral(3, 1), 1)
+	if look := ghostsForgotten(b.input()).Look; look != 0 {
+		t.Errorf("nobody is a ghost, and it is looked at again after %s", look)
+	}
+	b.replace(0, 1, "10.1.0.1:6379")
+	if look := ghostsForgotten(b.input()).Look; look == 0 || look > plan.LookWorld {
+		t.Errorf("a ghost is looked at again after %s", look)
+	}
+}
+
 func replacedReplica(b *bench) {
 	b.markGhost(0, 1)
 	b.replace(0, 1, "10.1.0.1:6379")

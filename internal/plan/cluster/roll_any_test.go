@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -99,44 +101,46 @@ func launch(t *rapid.T) *fleet {
 
 func (f *fleet) edit(image string) { f.spec.Image = image }
 
+// edits are what a person may do amid a roll, and whims what may happen to a member.
+var (
+	edits = map[string]func(*fleet){
+		"image 9.1.2":  func(f *fleet) { f.edit("valkey/valkey:9.1.2") },
+		"image 9.1.3":  func(f *fleet) { f.edit("valkey/valkey:9.1.3") },
+		"image 9.1.4":  func(f *fleet) { f.edit("valkey/valkey:9.1.4") },
+		"broken image": func(f *fleet) { f.edit(brokenImage) },
+		// The operator is killed, with what it remembers.
+		"amnesia": func(f *fleet) { f.asked, f.begun = map[int]time.Time{}, map[int]time.Duration{} },
+	}
+	whims = map[string]func(*fleet, *berth){
+		"silent": func(f *fleet, b *berth) {
+			if f.dispensable(b) {
+				b.server.Silence(true)
+			}
+		},
+		"down": func(f *fleet, b *berth) {
+			if f.dispensable(b) {
+				f.end(b.seat)
+			}
+		},
+		"heard":     func(_ *fleet, b *berth) { b.server.Silence(false) },
+		"mute":      func(_ *fleet, b *berth) { b.mute = true },
+		"told":      func(_ *fleet, b *berth) { b.mute = false },
+		"lagging":   func(_ *fleet, b *berth) { b.server.Lag(true) },
+		"well":      func(_ *fleet, b *berth) { b.server.Lag(false) },
+		"sync 8 s":  func(_ *fleet, b *berth) { b.server.SlowSync(8 * time.Second) },
+		"sync 30 s": func(_ *fleet, b *berth) { b.server.SlowSync(30 * time.Second) },
+	}
+)
+
 // turn has somebody edit the spec, or something happen to a server or to the operator.
 func (f *fleet) turn() {
-	b := rapid.SampledFrom(f.berths).Draw(f.t, "member")
-	kind := rapid.SampledFrom([]string{"image", "broken image", "operator killed", "silent", "heard", "mute", "told", "lagging", "well", "slow sync", "down"}).Draw(f.t, "turn")
-	switch kind {
-	case "image":
-		f.edit(rapid.SampledFrom([]string{"valkey/valkey:9.1.2", "valkey/valkey:9.1.3", "valkey/valkey:9.1.4"}).Draw(f.t, "image"))
-		return
-	case "broken image":
-		f.edit(brokenImage)
-		return
-	case "operator killed": // with what it remembers
-		f.asked, f.begun = map[int]time.Time{}, map[int]time.Duration{}
+	if rapid.IntRange(0, 2).Draw(f.t, "whim") == 0 {
+		edits[rapid.SampledFrom(slices.Sorted(maps.Keys(edits))).Draw(f.t, "edit")](f)
 		return
 	}
 	f.calm = false
-	switch kind {
-	case "silent":
-		if f.dispensable(b) {
-			b.server.Silence(true)
-		}
-	case "heard":
-		b.server.Silence(false)
-	case "mute":
-		b.mute = true
-	case "told":
-		b.mute = false
-	case "lagging":
-		b.server.Lag(true)
-	case "well":
-		b.server.Lag(false)
-	case "slow sync":
-		b.server.SlowSync(rapid.SampledFrom([]time.Duration{time.Second, 8 * time.Second, 30 * time.Second}).Draw(f.t, "sync"))
-	case "down":
-		if f.dispensable(b) {
-			f.end(b.seat)
-		}
-	}
+	at := rapid.IntRange(0, len(f.berths)-1).Draw(f.t, "member")
+	whims[rapid.SampledFrom(slices.Sorted(maps.Keys(whims))).Draw(f.t, "whim")](f, f.berths[at])
 }
 
 // dispensable says whether the weather may take a server: a primary whose replicas
@@ -207,6 +211,7 @@ func (f *fleet) pass(nodesRest bool) plan.Plan {
 	if !nodesRest {
 		f.nodes()
 	}
+	f.endFailovers()
 	if gone := before.Minus(f.ownedAnywhere()); !gone.IsEmpty() {
 		f.t.Errorf("nobody's table has an owner for slots %s any more", gone)
 	}
@@ -304,9 +309,13 @@ func (f *fleet) nodes() {
 			b.rolling, b.replaced = false, false
 		}
 	}
+}
+
+// endFailovers forgets the failovers that are seen to be over.
+func (f *fleet) endFailovers() {
 	for shard := range f.begun {
 		if primary := f.primaryTruly(shard); primary != nil && primary.runs == primary.template.Revision && f.ready(primary) {
-			delete(f.begun, shard) // seen to be over
+			delete(f.begun, shard)
 		}
 	}
 }

@@ -258,11 +258,11 @@ func (c *Conn) ConfigSetAll(ctx context.Context, settings map[string]string) err
 	if len(settings) == 0 {
 		return nil
 	}
-	command := "CONFIG SET"
+	words := []string{"CONFIG SET"}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		command += " " + name + " " + settings[name]
+		words = append(words, name, settings[name])
 	}
-	return c.do(ctx, command, func(n *Node) error { return n.adjust(settings) })
+	return c.do(ctx, strings.Join(words, " "), func(n *Node) error { return n.adjust(settings) })
 }
 
 // ACLLoad has no effect.

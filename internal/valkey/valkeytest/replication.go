@@ -47,25 +47,31 @@ func (n *Node) replicate() {
 		n.drop()
 		n.link.process = primary.runID
 	}
-	switch {
-	case n.link.up:
-	case n.continues(primary):
-		n.link.up, n.link.syncing = true, false
-	case !n.link.syncing:
-		n.link.syncing = true
-		primary.offset = max(primary.offset, 1) // a history that somebody follows begins with 1
-		n.link.syncEnds = n.cluster.now + max(StepTime, primary.syncTime)
+	if !n.link.up && !n.sync(primary) {
 		return
-	case n.cluster.now < n.link.syncEnds:
-		return
-	default:
-		n.link.up, n.link.syncing = true, false
-		n.copyFrom(primary)
 	}
 	n.link.heardAt = n.cluster.now
 	if !n.lagging {
 		n.copyFrom(primary)
 	}
+}
+
+// sync brings a new link up, and tells whether it is.
+func (n *Node) sync(primary *Node) bool {
+	switch {
+	case n.continues(primary):
+	case !n.link.syncing:
+		n.link.syncing = true
+		primary.offset = max(primary.offset, 1) // a history that somebody follows begins with 1
+		n.link.syncEnds = n.cluster.now + max(StepTime, primary.syncTime)
+		return false
+	case n.cluster.now < n.link.syncEnds:
+		return false
+	default:
+		n.copyFrom(primary)
+	}
+	n.link.up, n.link.syncing = true, false
+	return true
 }
 
 // continues says whether the primary has what follows the replica's data.

@@ -48,7 +48,7 @@ func TestTheLedgerNamesWhatUndidWrites(t *testing.T) {
 			}, []Cause{BySync},
 		},
 		"a primary that comes back empty and was all there was": {
-			func(c *Cluster, nodes []*Node) { nodes[1].Kill(); nodes[0].Kill(); nodes[0].Start(Start{Data: Blank}) }, []Cause{ByStart},
+			func(_ *Cluster, nodes []*Node) { nodes[1].Kill(); nodes[0].Kill(); nodes[0].Start(Start{Data: Blank}) }, []Cause{ByStart},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

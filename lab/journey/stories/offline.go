@@ -15,6 +15,7 @@ func growingOffline() []Journey {
 		Name:  "offline-growth",
 		Story: "A driver that grows no volume in use: Manual says what to do and restarts nothing; RollingRestart grows every volume, one member of a shard at a time and replicas first, without an error or the loss of a write",
 		Needs: Lab,
+		Tier:  Long,
 		Limit: 10 * time.Minute,
 		Play:  offlineGrowth,
 	}}

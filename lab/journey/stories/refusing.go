@@ -24,6 +24,7 @@ func refusing() []Journey {
 		{
 			Name:  "quota-refuses-growth",
 			Story: "A quota that refuses growth: a clear reason, the cluster stays Ready, more quota lets the growth go on",
+			Tier:  Long,
 			Play:  quotaRefusesGrowth,
 		},
 		{

@@ -17,6 +17,7 @@ func rolling() []Journey {
 		{
 			Name:  "roll-image",
 			Story: "Another image under load: every pod is replaced once, one of a shard at a time and replicas first, with one failover a shard, no error and no lost write; sizes edited meanwhile and later grow and roll nothing",
+			Tier:  Long,
 			Limit: 8 * time.Minute,
 			Play:  rollImage,
 		},
@@ -29,12 +30,14 @@ func rolling() []Journey {
 		{
 			Name:  "roll-ephemeral",
 			Story: "An ephemeral cluster on Deployments gets other resources: every pod is replaced, no key is lost and no client sees an error",
+			Tier:  Long,
 			Limit: 8 * time.Minute,
 			Play:  rollEphemeral,
 		},
 		{
 			Name:  "roll-single",
 			Story: "A lone member with a volume restarts in place and keeps its keys; one without is left alone until an annotation allows the loss",
+			Tier:  Long,
 			Play:  rollSingle,
 		},
 		{

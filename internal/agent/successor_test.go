@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"valkey.io/valkey-operator/internal/agent/protocol"
+	"valkey.io/valkey-operator/internal/valkey"
 )
 
 func TestSuccessor(t *testing.T) {
@@ -43,5 +44,20 @@ func TestSuccessor(t *testing.T) {
 				t.Errorf("got %q and %q, want %q and %q", host, why, c.host, c.why)
 			}
 		})
+	}
+}
+
+func TestVotes(t *testing.T) {
+	t.Parallel()
+	entry := func(id valkey.NodeID, primary bool, slots valkey.Slots) valkey.NodeEntry {
+		return valkey.NodeEntry{ID: id, Slots: slots, Flags: valkey.NodeFlags{Primary: primary, Replica: !primary}}
+	}
+	table := valkey.NodeTable{Nodes: []valkey.NodeEntry{
+		entry("a", true, valkey.ShardSlots(3, 0)), entry("b", true, valkey.ShardSlots(3, 1)), entry("c", true, valkey.ShardSlots(3, 2)),
+		entry("replica", false, nil), entry("new", true, nil),
+	}}
+	senders := map[valkey.NodeID]bool{"a": true, "c": true, "replica": true, "new": true}
+	if heard, voters := votes(table, senders); heard != 2 || voters != 3 {
+		t.Errorf("got %d of %d, want 2 of 3", heard, voters)
 	}
 }
