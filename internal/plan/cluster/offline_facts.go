@@ -299,12 +299,14 @@ func unwell(in Input, shard int) string {
 	return ""
 }
 
-// unawareVoter is a primary that does not know of a replica whose it is, and so
-// would not vote for it: a failover would hold up writes for five seconds in vain.
+// unawareVoter is a primary that does not know of a replica whose it is, and so would
+// not vote for it, or that has no link by which its vote would get there: a failover
+// would hold up writes for five seconds in vain.
 func unawareVoter(in Input, replica, primary voice) (voice, bool) {
 	for _, v := range in.voices() {
 		entry, known := v.table.ByID(replica.id)
-		if v.primaryWithSlots() && (!known || !entry.Flags.Replica || entry.PrimaryID != primary.id) {
+		aware := known && entry.Flags.Replica && entry.PrimaryID == primary.id && entry.LinkConnected
+		if v.primaryWithSlots() && !aware {
 			return v, true
 		}
 	}
