@@ -12,7 +12,7 @@ import (
 )
 
 // settings remembers, by cluster, what running servers were given of settings and
-// what one refused last. Forgetting it, as a restart does, costs giving them once
+// what they refused last. Forgetting it, as a restart does, costs giving them once
 // more.
 type settings struct {
 	mutex sync.Mutex
@@ -21,8 +21,8 @@ type settings struct {
 
 // adjustments are what is remembered of one cluster.
 type adjustments struct {
-	given   map[string]state.GivenSettings // by node
-	refusal *state.SettingRefusal
+	given    map[string]state.GivenSettings  // by node
+	refusals map[string]state.SettingRefusal // by node
 }
 
 // tell puts into a snapshot what is remembered.
@@ -30,7 +30,7 @@ func (s *settings) tell(key client.ObjectKey, snapshot *state.Cluster) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if known := s.of[key]; known != nil {
-		snapshot.Given, snapshot.SettingRefusal = maps.Clone(known.given), known.refusal
+		snapshot.Given, snapshot.SettingRefusals = maps.Clone(known.given), maps.Clone(known.refusals)
 	}
 }
 
@@ -52,17 +52,14 @@ func (s *settings) keep(key client.ObjectKey, snapshot state.Cluster, made plan.
 	}
 	if refusal, refused := cluster.SettingRefusalIn(outcome); refused {
 		refusal.At = snapshot.Now
-		s.open(key).refusal = &refusal
+		s.open(key).refusals[refusal.Node] = refusal
 	}
 }
 
-// accept remembers settings that a server took. It may be another one that
-// refuses them.
+// accept remembers settings that a server took.
 func (a *adjustments) accept(gave plan.SetConfig) {
 	a.given[gave.To.Node] = state.GivenSettings{RunID: gave.Run, Settings: gave.Settings}
-	if a.refusal != nil && a.refusal.Node == gave.To.Node {
-		a.refusal = nil
-	}
+	delete(a.refusals, gave.To.Node)
 }
 
 func (s *settings) open(key client.ObjectKey) *adjustments {
@@ -70,7 +67,7 @@ func (s *settings) open(key client.ObjectKey) *adjustments {
 		s.of = map[client.ObjectKey]*adjustments{}
 	}
 	if s.of[key] == nil {
-		s.of[key] = &adjustments{given: map[string]state.GivenSettings{}}
+		s.of[key] = &adjustments{given: map[string]state.GivenSettings{}, refusals: map[string]state.SettingRefusal{}}
 	}
 	return s.of[key]
 }

@@ -280,13 +280,14 @@ func degradation(in cluster.Input, p plan.Plan, o plan.Outcome, storageReady boo
 	return false, finding{v1alpha1.ReasonHealthy, "nothing is down or refused"}
 }
 
-// progress says whether the operator is carrying something out.
+// progress says whether the operator is carrying something out. To try what was
+// refused once more is none.
 func progress(p plan.Plan, storageReady bool, storage finding) (bool, finding) {
 	if !storageReady && !hard(storage.reason) {
 		return true, storage
 	}
 	for _, step := range p {
-		if step.Reason != "" && (step.Hold == plan.Wait || len(step.Actions) > 0) {
+		if step.Reason != "" && (step.Hold == plan.Wait || step.Hold == plan.Settled && len(step.Actions) > 0) {
 			message := step.Note
 			if message == "" {
 				message = describe(step.Actions)

@@ -51,9 +51,9 @@ type Cluster struct {
 	// Given are the settings that running servers were given, by node, as far as is
 	// remembered: forgetting it costs giving them again.
 	Given map[string]GivenSettings `json:"given,omitempty"`
-	// SettingRefusal is what a server said last to settings that it refused; nil
-	// when none did since, as far as is remembered.
-	SettingRefusal *SettingRefusal `json:"settingRefusal,omitempty"`
+	// SettingRefusals are what servers said last to settings that they refused and
+	// have not taken since, by node, as far as is remembered.
+	SettingRefusals map[string]SettingRefusal `json:"settingRefusals,omitempty"`
 	// Classes are the StorageClasses of the claims, by name, as far as they may
 	// be read.
 	Classes map[string]Class `json:"classes,omitempty"`

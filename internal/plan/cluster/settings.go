@@ -261,7 +261,7 @@ func settingsAccepted(in Input) plan.Verdict {
 		}
 	}
 	first := candidates[0]
-	if refusal, refused := in.refusedSettings(); refused {
+	if refusal, refused := in.lastRefusal(); refused {
 		verdict := plan.Verdict{Hold: plan.Blocked, Reason: v1alpha1.ReasonConfigRefused, Look: plan.LookWorld, Note: RefusedSettingsNote(refusal)}
 		if in.State.Now.Sub(refusal.At) >= plan.RefusalPatience {
 			verdict.Actions = []plan.Action{in.setConfig(first)}
@@ -275,13 +275,20 @@ func settingsAccepted(in Input) plan.Verdict {
 	}
 }
 
-// refusedSettings is a server's refusal of the very settings that the spec asks for.
-func (in Input) refusedSettings() (state.SettingRefusal, bool) {
-	refusal := in.State.SettingRefusal
-	if refusal == nil || !maps.Equal(refusal.Settings, in.live()) {
-		return state.SettingRefusal{}, false
+// refusedBy is a node's refusal of the very settings that the spec asks for.
+func (in Input) refusedBy(node string) (state.SettingRefusal, bool) {
+	refusal, refused := in.State.SettingRefusals[node]
+	return refusal, refused && maps.Equal(refusal.Settings, in.live())
+}
+
+// lastRefusal is the latest refusal of these settings, whoever said it.
+func (in Input) lastRefusal() (last state.SettingRefusal, found bool) {
+	for _, node := range slices.Sorted(maps.Keys(in.State.SettingRefusals)) {
+		if refusal, refused := in.refusedBy(node); refused && (!found || refusal.At.After(last.At)) {
+			last, found = refusal, true
+		}
 	}
-	return *refusal, true
+	return last, found
 }
 
 // RefusedSettingsNote tells what a server says, and the remedy.
@@ -301,13 +308,12 @@ func settingsGiven(in Input) plan.Verdict {
 	if !in.inFile(revision) {
 		verdict.Reason, verdict.Note = v1alpha1.ReasonConfigApplying, "running servers are being given changed settings"
 	}
-	refusal, refused := in.refusedSettings()
 	for _, member := range in.adjustable(revision) {
-		refuses := refused && refusal.Node == member.Name
+		refusal, refuses := in.refusedBy(member.Name)
 		switch {
 		case in.given(member):
 			continue
-		case refuses:
+		case refuses && verdict.Hold == plan.Settled: // of several, the first is told
 			verdict.Hold, verdict.Reason, verdict.Look = plan.Blocked, v1alpha1.ReasonConfigRefused, plan.LookWorld
 			verdict.Note = RefusedSettingsNote(refusal)
 		}

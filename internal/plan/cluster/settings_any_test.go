@@ -25,12 +25,12 @@ import (
 type office struct {
 	*rapid.T
 
-	bench   *bench
-	now     time.Time
-	files   map[string]string
-	members []*desk
-	given   map[string]state.GivenSettings
-	refusal *state.SettingRefusal
+	bench    *bench
+	now      time.Time
+	files    map[string]string
+	members  []*desk
+	given    map[string]state.GivenSettings
+	refusals map[string]state.SettingRefusal
 }
 
 // desk is a member: what its node and pod were made from, and what its server has.
@@ -47,7 +47,7 @@ const badValue = "bad"
 func newOffice(t *rapid.T) *office {
 	spec := persistent(1, 2)
 	spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory": "1", "tcp-backlog": "1"}
-	o := &office{T: t, bench: formedBench(spec, 1), now: noon, given: map[string]state.GivenSettings{}}
+	o := &office{T: t, bench: formedBench(spec, 1), now: noon, given: map[string]state.GivenSettings{}, refusals: map[string]state.SettingRefusal{}}
 	in := o.bench.input()
 	o.files = in.configFiles()
 	for _, member := range in.State.Members {
@@ -78,7 +78,7 @@ func (o *office) input() Input {
 	in := o.bench.input()
 	in.Spec = o.bench.spec
 	in.State.Now, in.State.ConfigFiles = o.now, o.files
-	in.State.Given, in.State.SettingRefusal = maps.Clone(o.given), o.refusal
+	in.State.Given, in.State.SettingRefusals = maps.Clone(o.given), maps.Clone(o.refusals)
 	in.State.Objects["ConfigMap/"+name.Service("prod")] = state.Object{Digest: state.Digest(build.ConfigMap(in.build(), o.files))}
 	for i, at := range o.members {
 		member := &in.State.Members[i]
@@ -142,7 +142,7 @@ func (o *office) set(act plan.SetConfig) {
 			o.Fatalf("%s, which is another process", act)
 		}
 		if bad(act.Settings) {
-			o.refusal = &state.SettingRefusal{Node: act.To.Node, Settings: act.Settings, Message: "no", At: o.now}
+			o.refusals[act.To.Node] = state.SettingRefusal{Node: act.To.Node, Settings: act.Settings, Message: "no", At: o.now}
 			return
 		}
 		maps.Copy(at.has, act.Settings)
@@ -211,7 +211,7 @@ func TestAnyEditsOfSettings(t *testing.T) {
 			case 1:
 				o.start(o.members[rapid.IntRange(0, 2).Draw(t, "crash")])
 			case 2:
-				o.given, o.refusal = map[string]state.GivenSettings{}, nil
+				o.given, o.refusals = map[string]state.GivenSettings{}, map[string]state.SettingRefusal{}
 			case 3:
 				o.roll()
 			default:

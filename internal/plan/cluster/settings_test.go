@@ -63,8 +63,12 @@ func accepting(places ...int) func(*Input) {
 // refusing has a server's refusal of the spec's settings be remembered.
 func refusing(place int, ago time.Duration) func(*Input) {
 	return func(in *Input) {
-		in.State.SettingRefusal = &state.SettingRefusal{
-			Node: in.State.Members[place].Name, Settings: in.live(), Message: "CONFIG SET failed: no", At: in.State.Now.Add(-ago),
+		if in.State.SettingRefusals == nil {
+			in.State.SettingRefusals = map[string]state.SettingRefusal{}
+		}
+		node := in.State.Members[place].Name
+		in.State.SettingRefusals[node] = state.SettingRefusal{
+			Node: node, Settings: in.live(), Message: "CONFIG SET failed: no", At: in.State.Now.Add(-ago),
 		}
 	}
 }
@@ -137,7 +141,8 @@ func TestSettingsGiven(t *testing.T) {
 		"a server that was restarted gets them again": {spec: configured(1, 1), happens: inTurn(accepting(0, 1), ranBefore(0)), want: []string{
 			"settled", "give node prod-0-0 the settings maxmemory",
 		}},
-		"another one refuses them": {spec: configured(1, 1), happens: inTurn(bigger, accepting(1), refusing(0, time.Second)), want: []string{"blocked ConfigRefused"}},
+		"another one refuses them":             {spec: configured(1, 1), happens: inTurn(bigger, accepting(1), refusing(0, time.Second)), want: []string{"blocked ConfigRefused"}},
+		"so do two, who are not asked in turn": {spec: configured(1, 2), happens: inTurn(bigger, accepting(1), refusing(0, time.Second), refusing(2, time.Second)), want: []string{"blocked ConfigRefused"}},
 		"and is asked again later": {spec: configured(1, 1), happens: inTurn(bigger, accepting(1), refusing(0, time.Minute)), want: []string{
 			"blocked ConfigRefused", "give node prod-0-0 the settings maxmemory",
 		}},
