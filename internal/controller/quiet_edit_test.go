@@ -47,19 +47,24 @@ func TestAnEditThatIsRefusedIsQuiet(t *testing.T) {
 			}
 			before := len(w.tap.log)
 			w.rounds(50)
-			var wrote, asked []string
-			for _, what := range w.tap.log[before:] {
-				if strings.HasPrefix(what, "CONFIG SET") {
-					asked = append(asked, what)
-				} else {
-					wrote = append(wrote, what)
-				}
-			}
+			asked, wrote := settingsApart(w.tap.log[before:])
 			if len(wrote) > 0 || len(asked) > row.asked {
 				t.Errorf("in 50 passes it wrote %q and asked %d times: %q", wrote, len(asked), asked[:min(len(asked), 8)])
 			}
 		})
 	}
+}
+
+// settingsApart sorts what was done into settings that servers were given, and the rest.
+func settingsApart(log []string) (settings, rest []string) {
+	for _, what := range log {
+		if strings.HasPrefix(what, "CONFIG SET") {
+			settings = append(settings, what)
+		} else {
+			rest = append(rest, what)
+		}
+	}
+	return settings, rest
 }
 
 // refuse has servers say no to a command for what it is.
