@@ -9,6 +9,7 @@ import (
 	"valkey.io/valkey-operator/internal/build"
 	"valkey.io/valkey-operator/internal/plan"
 	"valkey.io/valkey-operator/internal/state"
+	"valkey.io/valkey-operator/internal/valkey"
 )
 
 // Input is all that the rules may look at.
@@ -98,6 +99,13 @@ func (in Input) build() build.Cluster {
 
 // formed says whether the cluster has served all slots once.
 func (in Input) formed() bool { return in.State.Status.Formed }
+
+// hasServed says whether the cluster has served all slots once, by its status or,
+// since a restore may lose that, by what its members have: keys, and an owner for
+// each slot.
+func (in Input) hasServed() bool {
+	return in.formed() || in.holdsData() && ownedBy(in.voices()).Equal(valkey.AllSlots())
+}
 
 // holdsData says whether the members may have data that nobody else has: the
 // cluster has formed, took up claims that are older than itself, or took writes

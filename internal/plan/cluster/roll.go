@@ -16,11 +16,11 @@ import (
 const RuleTemplatesCurrent = "templatesCurrent"
 
 // templatesCurrent: every member runs the template that the spec asks for. While the
-// cluster has not formed, there is nothing to lose, and all are given a new one at
+// cluster has served nothing, there is nothing to lose, and all are given a new one at
 // once; later one member of a shard at a time is replaced, and nobody else
 // until it is in sync again.
 func templatesCurrent(in Input) plan.Verdict {
-	if !in.formed() && !in.keysInMemoryOnly() {
+	if !in.hasServed() && !in.keysInMemoryOnly() {
 		return templatesGiven(in)
 	}
 	if len(in.wantedThat(in.rollsOn)) == 0 {
@@ -133,8 +133,14 @@ func (in Input) renew(member state.Member) plan.Action {
 // what they are waiting for.
 func (in Input) renewedAtOnce() []plan.Action {
 	var actions []plan.Action
+	silent := map[int]bool{}
 	for _, member := range in.recorded() {
-		if in.older(member) && in.servesNothing(member) {
+		switch {
+		case !in.older(member):
+		case in.servesNothing(member):
+			actions = append(actions, in.renew(member))
+		case in.isSilent(member) && !silent[member.Shard]:
+			silent[member.Shard] = true
 			actions = append(actions, in.renew(member))
 		}
 	}
@@ -143,21 +149,28 @@ func (in Input) renewedAtOnce() []plan.Action {
 
 // servesNothing says whether it is known that a member neither serves nor is about
 // to: it is stopped, it has no pod, its worker or the scheduler says that its pod does
-// not run, or its agent that the server is held. One that is merely silent and not
-// ready serves nothing if its shard has a primary beside it, and is let be
-// while another of the shard is down by our hand: it may be all that is left.
+// not run, or its agent that the server is held.
 func (in Input) servesNothing(member state.Member) bool {
 	pod, one := state.LivePod(member.Pods)
-	switch _, _, answers := member.Table(); {
+	_, _, answers := member.Table()
+	switch {
 	case stopped(member) || noPod(member):
 		return true
 	case !one || pod.Ready || answers:
 		return false
-	case pod.Problem != "" || heldByAgent(member):
-		return true
+	default:
+		return pod.Problem != "" || heldByAgent(member)
 	}
+}
+
+// isSilent says whether a member is silent and not ready beside the primary of its
+// shard. It may be well by the time that its pod is replaced, so that of a shard one
+// goes, and none while another is down by our hand.
+func (in Input) isSilent(member state.Member) bool {
+	pod, one := state.LivePod(member.Pods)
+	_, _, answers := member.Table()
 	_, served := primaryOf(ofShard(in.voices(), member.Shard))
-	return served && !in.shardAway(member.Shard)
+	return one && !pod.Ready && !answers && served && !in.shardAway(member.Shard)
 }
 
 func noPod(member state.Member) bool {

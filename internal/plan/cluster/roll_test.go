@@ -126,6 +126,15 @@ func TestTemplatesCurrent(t *testing.T) {
 			b.roll([2]int{0, 1})
 			b.given(0, 0)
 		}, want: []string{acts, handOver}},
+		"and before the others of its shard":        {spec: persistent(1, 1), happens: func(b *bench) { b.roll(); b.given(0, 0) }, want: []string{acts, handOver}},
+		"also where there are more than it and one": {spec: persistent(1, 2), happens: func(b *bench) { b.roll(); b.given(0, 0) }, want: []string{acts, handOver}},
+		"of two silent ones beside their primary one gets it": {spec: persistent(1, 2), happens: func(b *bench) {
+			b.roll()
+			for _, index := range []int{1, 2} {
+				b.kill(0, index, "")
+				b.unready(0, index, "")
+			}
+		}, want: []string{acts, apply("prod-0-1")}},
 		"one that starts with it is not hurried": {spec: persistent(3, 1), happens: func(b *bench) {
 			b.roll([2]int{0, 1})
 			b.edit(0, 1, func(m *state.Member) {

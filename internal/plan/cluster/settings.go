@@ -158,7 +158,7 @@ func (in Input) configFiles() map[string]string {
 	revision := in.configRevision()
 	wanted := name.ConfigFile(revision)
 	settings := build.Settings(in.Spec)
-	if file, exists := in.State.ConfigFiles[wanted]; exists && in.formed() && !in.accepted(revision) {
+	if file, exists := in.State.ConfigFiles[wanted]; exists && in.hasServed() && !in.accepted(revision) {
 		settings = build.SettingsIn(file)
 	}
 	files := map[string]string{wanted: build.ConfigFile(in.Spec, settings)}
@@ -250,7 +250,7 @@ func (in Input) setConfig(member voice) plan.Action {
 // understand would end each of them at its next start.
 func settingsAccepted(in Input) plan.Verdict {
 	revision := in.configRevision()
-	if _, exists := in.State.ConfigFiles[name.ConfigFile(revision)]; !exists || !in.formed() || in.inFile(revision) || in.accepted(revision) {
+	if _, exists := in.State.ConfigFiles[name.ConfigFile(revision)]; !exists || !in.hasServed() || in.inFile(revision) || in.accepted(revision) {
 		return settled()
 	}
 	candidates := in.adjustable(revision)
@@ -301,7 +301,7 @@ func RefusedSettingsNote(refusal state.SettingRefusal) string {
 // after each start.
 func settingsGiven(in Input) plan.Verdict {
 	revision := in.configRevision()
-	if !in.formed() || len(in.live()) == 0 {
+	if !in.hasServed() || len(in.live()) == 0 {
 		return settled()
 	}
 	verdict := plan.Verdict{Look: plan.LookWritten}

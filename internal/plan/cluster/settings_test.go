@@ -73,6 +73,14 @@ func refusing(place int, ago time.Duration) func(*Input) {
 	}
 }
 
+// blank makes it a cluster that has not formed, and has no key.
+func blank(in *Input) {
+	in.State.Status.Formed = false
+	for i := range in.State.Members {
+		in.State.Members[i].Server.Value.Info.Keys = 0
+	}
+}
+
 // inTurn makes several edits.
 func inTurn(edits ...func(*Input)) func(*bench) {
 	return func(b *bench) { b.edits = append(b.edits, edits...) }
@@ -186,7 +194,10 @@ func TestFilesOfSettings(t *testing.T) {
 		"an accepted one is in the file":                 {edits: []func(*Input){bigger, accepting(1)}, files: []string{"maxmemory 2gb, tcp-backlog 128"}},
 		"a refused one is not":                           {edits: []func(*Input){bigger, refusing(1, 0)}, files: []string{"maxmemory 1gb, tcp-backlog 128"}},
 		"before the cluster has formed all are": {
-			edits: []func(*Input){func(in *Input) { in.State.Status.Formed = false }, bigger}, files: []string{"maxmemory 2gb, tcp-backlog 128"},
+			edits: []func(*Input){blank, bigger}, files: []string{"maxmemory 2gb, tcp-backlog 128"},
+		},
+		"but not when merely its status is lost": {
+			edits: []func(*Input){func(in *Input) { in.State.Status.Formed = false }, bigger}, files: []string{"maxmemory 1gb, tcp-backlog 128"},
 		},
 		"one for the start has a file of its own": {
 			edits: []func(*Input){reconfigure(map[string]v1alpha1.ConfigValue{"tcp-backlog": "64"})}, moves: true,

@@ -73,7 +73,11 @@ func (t *rounds) add(shard int) {
 	stops, rolls := t.stopsDue(shard), t.in.rollsDue(shard)
 	voices := ofShard(t.in.voices(), shard)
 	primary, _ := primaryOf(voices)
-	mayGo := func(member state.Member) bool { return member.Name != primary.Name || t.in.Spec.Replicas == 0 }
+	// A primary that has been given the newest template goes first: its pod may be
+	// replaced at any moment, and its shard must not lack another one then.
+	mayGo := func(member state.Member) bool {
+		return t.in.Spec.Replicas == 0 || member.Name != primary.Name && !replacing(primary.Member)
+	}
 	switch {
 	case len(stops)+len(rolls) == 0:
 	case first(stops, mayGo) != nil:
