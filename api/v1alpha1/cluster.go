@@ -120,7 +120,8 @@ type ValkeyClusterSpec struct {
 
 	// Config holds settings of valkey.conf, for example
 	// maxmemory-policy: allkeys-lru. Settings that the operator owns are
-	// refused. What servers take while they run is given to them at once, to
+	// refused, and so are a maxclients below 100 and a cluster-node-timeout
+	// below 1000. What servers take while they run is given to them at once, to
 	// one first: if it refuses a setting, condition Degraded says ConfigRefused
 	// with its words, and no server and no file is changed. What only a start
 	// takes, such as io-threads, and the removal of any setting replace the
@@ -132,6 +133,8 @@ type ValkeyClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-z][a-z0-9-]{0,62}$'))",message="spec.config: names of settings hold only lower-case letters, digits and '-'"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(self[k].contains('\\n') || self[k].contains('\\r')))",message="spec.config: a value must be one line; remove the line break"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['include','loadmodule','port','tls-port','bind','bind-source-addr','protected-mode','unixsocket','unixsocketgroup','unixsocketperm','daemonize','supervised','pidfile','logfile','syslog-enabled','dir','dbfilename','rdb-del-sync-files','appendonly','appendfilename','appenddirname','appendfsync','save','aclfile','user','requirepass','masterauth','masteruser','primaryauth','primaryuser','replicaof','slaveof','rename-command','shutdown-on-sigterm','shutdown-on-sigint'] || k.startsWith('tls-') || k.startsWith('rdma-') || k.startsWith('cluster-announce-') || k.startsWith('replica-announce-') || k.startsWith('slave-announce-') || k in ['cluster-enabled','cluster-config-file','cluster-port','cluster-replica-no-failover','cluster-slave-no-failover','cluster-allow-replica-migration','enable-debug-command','enable-module-command','enable-protected-configs']))",message="spec.config: this setting belongs to the operator (files, ports, addresses, persistence, users, TLS and cluster identity do); remove it, and use spec.storage and spec.users instead"
+	// +kubebuilder:validation:XValidation:rule="!('maxclients' in self) || self['maxclients'].matches('^[1-9][0-9]{2,}$')",message="spec.config: maxclients must be at least 100: the connections between members, those of the operator and of the probes count, and without them nobody could set it back"
+	// +kubebuilder:validation:XValidation:rule="!('cluster-node-timeout' in self) || self['cluster-node-timeout'].matches('^[1-9][0-9]{3,}$')",message="spec.config: cluster-node-timeout must be at least 1000 (milliseconds): members that are merely slow would be replaced by replicas that lack their last writes"
 	Config map[string]ConfigValue `json:"config,omitempty"`
 
 	// Resources of the server container: requests and limits of CPU and

@@ -163,6 +163,14 @@ var rules = map[string]rule{
 			{spec: `{shards: 3, config: {timeout: "0\rappendonly no"}}`},
 		},
 	},
+	"spec.config: maxclients must be at least 100: the connections between members, those of the operator and of the probes count, and without them nobody could set it back": {
+		accepted: []try{{spec: `{shards: 3, config: {maxclients: "100"}}`}, {spec: `{shards: 3, config: {maxclients: "20000"}}`}},
+		refused:  []try{{spec: `{shards: 3, config: {maxclients: "99"}}`}, {spec: `{shards: 3, config: {maxclients: "\"5\""}}`}},
+	},
+	"spec.config: cluster-node-timeout must be at least 1000 (milliseconds): members that are merely slow would be replaced by replicas that lack their last writes": {
+		accepted: []try{{spec: `{shards: 3, config: {cluster-node-timeout: "1000"}}`}},
+		refused:  []try{{spec: `{shards: 3, config: {cluster-node-timeout: "0"}}`}, {spec: `{shards: 3, config: {cluster-node-timeout: "0999"}}`}, {spec: `{shards: 3, config: {cluster-node-timeout: 2s}}`}},
+	},
 	"spec.config: this setting belongs to the operator (files, ports, addresses, persistence, users, TLS and cluster identity do); remove it, and use spec.storage and spec.users instead": {
 		accepted: []try{{spec: `{shards: 3, config: {cluster-node-timeout: "15000", maxclients: "100"}}`}},
 		refused: settings("cluster-enabled", "cluster-config-file", "dir", "port", "appendonly", "appendfsync", "save", "aclfile", "user",
