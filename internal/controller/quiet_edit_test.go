@@ -26,6 +26,12 @@ func TestAnEditThatIsRefusedIsQuiet(t *testing.T) {
 		"an image that is not there": {
 			edit: func(w *world) { w.setImage(brokenImage) }, reason: v1alpha1.ReasonMemberUnreachable,
 		},
+		"an image, while a server is silent": {
+			edit: func(w *world) { w.silence(2, 1); w.setImage(nextImage) }, reason: v1alpha1.ReasonMemberUnreachable,
+		},
+		"an image, and no pod of it is made": {
+			edit: func(w *world) { w.barren = true; w.setImage(nextImage) }, reason: v1alpha1.ReasonMemberUnreachable,
+		},
 		"a setting that no server knows": {
 			edit: func(w *world) { w.configure(config{"maxmemry": "1"}) }, reason: v1alpha1.ReasonConfigRefused, asked: 5,
 		},
@@ -41,7 +47,7 @@ func TestAnEditThatIsRefusedIsQuiet(t *testing.T) {
 			w := formed(t, true)
 			w.settle()
 			row.edit(w)
-			w.rounds(180)
+			w.rounds(240)
 			if told := meta.FindStatusCondition(w.cluster().Status.Conditions, v1alpha1.ConditionDegraded); told.Reason != row.reason {
 				t.Errorf("it says %s: %s", told.Reason, told.Message)
 			}
@@ -68,6 +74,15 @@ func (w *world) refuse(command string, addresses ...string) {
 			return valkey.NewReplyError("ERR CONFIG SET failed (possibly related to argument 'maxmemory') - too much for this worker")
 		}
 		return nil
+	}
+}
+
+// silence has a server answer nobody.
+func (w *world) silence(shard, node int) {
+	for _, at := range w.live {
+		if at.shard == shard && at.node == node {
+			w.servers.Nodes()[at.server].Silence(true)
+		}
 	}
 }
 

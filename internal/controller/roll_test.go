@@ -239,6 +239,32 @@ func TestEditsThatRollNothing(t *testing.T) {
 	}
 }
 
+// A member whose new pod is not made is no longer excused by its roll once that takes
+// too long: nobody would be told that it is missing.
+func TestAMemberThatDoesNotComeBackIsMissed(t *testing.T) {
+	t.Parallel()
+	w := formed(t, true)
+	w.settle()
+	w.barren = true
+	w.setImage(nextImage)
+	w.rounds(60)
+	if status := w.cluster().Status; status.State != v1alpha1.StateReconciling || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("in its course it says %s: %s", status.State, status.Message)
+	}
+	w.rounds(180)
+	if status := w.cluster().Status; status.State != v1alpha1.StateDegraded || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("after minutes it says %s: %s", status.State, status.Message)
+	}
+	if pods := len(w.list(&corev1.PodList{})); pods != 5 {
+		t.Errorf("there are %d pods", pods)
+	}
+	w.barren = false
+	w.settle()
+	if images := w.images(); images[nextImage] != 6 {
+		t.Errorf("images: %v", images)
+	}
+}
+
 // An operator with another agent replaces no pod.
 func TestAnotherAgentRollsNothing(t *testing.T) {
 	t.Parallel()

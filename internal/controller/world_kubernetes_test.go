@@ -37,7 +37,7 @@ func (w *world) makePods() bool {
 	made := w.endUnwanted()
 	for _, object := range append(w.list(&appsv1.StatefulSetList{}), w.list(&appsv1.DeploymentList{})...) {
 		template, replicas := templateOf(object)
-		if replicas == 0 {
+		if replicas == 0 || w.barren {
 			continue
 		}
 		pod := &corev1.Pod{

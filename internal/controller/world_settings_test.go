@@ -51,11 +51,13 @@ func (w *world) fileOf(pod *corev1.Pod) map[string]string {
 // badBacklog is a value of tcp-backlog that no server takes.
 const badBacklog = "many"
 
-// refuses says whether a server ends because of the settings in its file. Its
+// refuses says whether a server ends because of the settings in its file, of which
+// the stories have three bad ones. Its
 // worker then tells its last words.
 func (w *world) refuses(pod *corev1.Pod, settings map[string]string) bool {
 	w.t.Helper()
-	if settings["tcp-backlog"] != badBacklog {
+	_, unknown := settings["maxmemry"]
+	if settings["tcp-backlog"] != badBacklog && settings["maxmemory"] != "much" && !unknown {
 		return false
 	}
 	if len(pod.Status.ContainerStatuses) > 0 {

@@ -64,6 +64,8 @@ type world struct {
 	offline bool
 	// asleep says that the driver does nothing about a volume that no pod uses.
 	asleep bool
+	// barren says that no pod is made, as a quota or a webhook may see to.
+	barren bool
 	// most is the largest size that the driver can give; zero for any.
 	most resource.Quantity
 	// instead is the size that the user asks for when told that another is infeasible.

@@ -86,7 +86,7 @@ func membersAnswer(in Input) plan.Verdict {
 		reason = v1alpha1.ReasonMemberUnreachable
 	}
 	for _, member := range in.wanted() {
-		if _, _, known := member.Table(); known && member.Agent.Known || in.away(member) {
+		if _, _, known := member.Table(); known && member.Agent.Known || in.away(member) && !overdue(member) {
 			continue
 		}
 		if member.Agent.Known && member.Agent.Value.Server == protocol.ServerHeld {

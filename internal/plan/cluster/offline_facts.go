@@ -83,6 +83,21 @@ func (in Input) away(member state.Member) bool {
 	return (replacing(member) || says(member, v1alpha1.ReasonRollingOut)) && (in.Spec.Replicas == 0 || !serves)
 }
 
+// overdue says whether a member that is being replaced is absent for another cause
+// than that: its node, which has seen the newest template, says so of its pod.
+func overdue(member state.Member) bool {
+	if !replacing(member) || AwayToGrow(member) {
+		return false
+	}
+	record := member.Record
+	said := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
+	if said == nil || said.Status != metav1.ConditionFalse || said.Reason == v1alpha1.ReasonRollingOut || record.Status.ObservedGeneration != record.Generation {
+		return false
+	}
+	pod, one := state.LivePod(member.Pods)
+	return !one || !pod.Ready
+}
+
 // says tells whether a member's node says, with a reason, that its pod is not as wanted.
 func says(member state.Member, reason string) bool {
 	if member.Record == nil {
@@ -322,11 +337,11 @@ func seconds(replica, primary voice) bool {
 }
 
 // Excused says whether a member is expected to be behind for a while: it is down by
-// our hand, or its shard changes its primary because we asked for
-// that.
+// our hand, for no longer than that takes, or its shard changes its primary because
+// we asked for that.
 func Excused(in Input, member state.Member) bool {
 	asked, known := in.State.FailOvers[member.Shard]
-	return in.away(member) || known && in.State.Now.Sub(asked) < failoverPause
+	return in.away(member) && !overdue(member) || known && in.State.Now.Sub(asked) < failoverPause
 }
 
 // Away says whether a member is down by our hand, or about to be.
