@@ -241,3 +241,17 @@ func readLastStop(config Config) *protocol.Stop {
 	}
 	return &stop
 }
+
+// setKept notes what was done to the member's files.
+func (b *board) setKept(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept = what
+}
+
+// setLogCut notes how much of the log's end the server left out.
+func (b *board) setLogCut(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.logCut = bytes
+}

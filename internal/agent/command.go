@@ -86,17 +86,3 @@ func wantsWord(decision protocol.Decision) bool {
 	return decision == protocol.DecisionHeldEmpty || decision == protocol.DecisionTableDamaged ||
 		decision == protocol.DecisionDataDamaged
 }
-
-// setKept notes what was done to the member's files.
-func (b *board) setKept(what string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.kept = what
-}
-
-// setLogCut notes how much of the log's end the server left out.
-func (b *board) setLogCut(bytes int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.logCut = bytes
-}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -200,6 +201,9 @@ func (d *departure) promote(ctx context.Context, host string, primary valkey.Nod
 	}
 	if myself, known := view.Myself(); !known || myself.PrimaryID != primary {
 		return fmt.Errorf("it does not follow %s any more", primary)
+	}
+	if !view.Info.Replication.Primary.InSync() { // the server would not ask
+		return errors.New("it is not in sync any more")
 	}
 	senders, err := conn.Senders(ctx)
 	if err != nil {

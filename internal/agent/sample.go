@@ -204,7 +204,7 @@ func mayStand(view valkey.View, waited time.Duration) bool {
 	if link == nil || waited >= noFailoverTime {
 		return true
 	}
-	return link.Up && !link.SyncInProgress && seesPrimaryAlive(view)
+	return link.InSync() && seesPrimaryAlive(view)
 }
 
 func seesPrimaryAlive(view valkey.View) bool {

@@ -56,8 +56,8 @@ func failOver(ctx context.Context, replica valkey.Server) error {
 	if err != nil {
 		return err
 	}
-	if link := view.Info.Replication.Primary; link == nil || !link.Up || link.SyncInProgress {
-		return errors.New("it is not linked to a primary any more")
+	if !view.Info.Replication.Primary.InSync() {
+		return errors.New("it is not in sync with a primary any more")
 	}
 	return replica.Failover(ctx, valkey.Graceful)
 }

@@ -66,6 +66,10 @@ type PrimaryLink struct {
 	DownSeconds int64 `json:"downSeconds"`
 }
 
+// InSync says whether the replica has its primary's data and gets what is new. A
+// server that is no replica, and so has no link, is not.
+func (l *PrimaryLink) InSync() bool { return l != nil && l.Up && !l.SyncInProgress }
+
 // ReplicaLink is a server's view of one replica that is connected to it.
 type ReplicaLink struct {
 	Host       string `json:"host"`

@@ -41,11 +41,8 @@ func AwayToGrow(member state.Member) bool {
 // awaySince is when a member was stopped, as its node says. The node may have been
 // unready before that for another cause, which its condition's time would tell.
 func awaySince(member state.Member) (time.Time, bool) {
-	if member.Record == nil {
-		return time.Time{}, false
-	}
-	told := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
-	if told == nil || told.Status != metav1.ConditionFalse || told.Reason != v1alpha1.ReasonVolumeExpanding {
+	told, is := unready(member)
+	if !is || told.Reason != v1alpha1.ReasonVolumeExpanding {
 		return time.Time{}, false
 	}
 	if told.LastTransitionTime.Time.Before(member.Record.StoppedAt) {
@@ -90,21 +87,30 @@ func overdue(member state.Member) bool {
 		return false
 	}
 	record := member.Record
-	said := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
-	if said == nil || said.Status != metav1.ConditionFalse || said.Reason == v1alpha1.ReasonRollingOut || record.Status.ObservedGeneration != record.Generation {
+	told, is := unready(member)
+	if !is || told.Reason == v1alpha1.ReasonRollingOut || record.Status.ObservedGeneration != record.Generation {
 		return false
 	}
 	pod, one := state.LivePod(member.Pods)
 	return !one || !pod.Ready
 }
 
-// says tells whether a member's node says, with a reason, that its pod is not as wanted.
-func says(member state.Member, reason string) bool {
+// unready is what a member's node says of a pod that is not as wanted.
+func unready(member state.Member) (told metav1.Condition, is bool) {
 	if member.Record == nil {
-		return false
+		return metav1.Condition{}, false
 	}
 	said := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
-	return said != nil && said.Status == metav1.ConditionFalse && said.Reason == reason
+	if said == nil || said.Status != metav1.ConditionFalse {
+		return metav1.Condition{}, false
+	}
+	return *said, true
+}
+
+// says tells whether that is for a reason.
+func says(member state.Member, reason string) bool {
+	told, is := unready(member)
+	return is && told.Reason == reason
 }
 
 // waitingForStop are the members whose volumes would grow if they were stopped.

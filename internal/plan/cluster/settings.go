@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"valkey.io/valkey-operator/api/v1alpha1"
 	"valkey.io/valkey-operator/internal/build"
@@ -108,8 +107,7 @@ func (in Input) anyOn(revision string, holds func(*state.Member) bool) bool {
 // give it others.
 func (in Input) keptFromStarting(member *state.Member) bool {
 	pod, one := state.LivePod(member.Pods)
-	ready := meta.FindStatusCondition(member.Record.Status.Conditions, v1alpha1.ConditionWorkloadReady)
-	return one && ready != nil && ready.Reason == v1alpha1.ReasonConfigRefused && member.Record.Status.PodUID == pod.UID &&
+	return one && says(*member, v1alpha1.ReasonConfigRefused) && member.Record.Status.PodUID == pod.UID &&
 		pod.ConfigFile == name.ConfigFile(member.Record.Spec.Template.ConfigRevision)
 }
 

@@ -251,8 +251,7 @@ func knows(v, other voice) bool {
 }
 
 func inSync(v voice) bool {
-	link := v.Server.Value.Info.Replication.Primary
-	return link != nil && link.Up && !link.SyncInProgress
+	return v.Server.Value.Info.Replication.Primary.InSync()
 }
 
 // ShardInSync says whether every member of a shard answers, one of them owns
