@@ -10,9 +10,16 @@ import (
 	"valkey.io/valkey-operator/internal/agent/volume"
 )
 
-// step is told of each step of a start that changes files, after it was taken.
-// Tests end the agent there.
+// step is told of each step of a start that changes files, after it was taken:
+// tests end the agent there.
 var step = func(string) {}
+
+// The steps.
+const (
+	stepTableKept     = "a copy of the node table was made"
+	stepTableRestored = "the node table was restored"
+	stepSetAside      = "files were set aside"
+)
 
 // corruptTable are the server's words for a node table that it does not take.
 const corruptTable = "corrupted cluster config file"
@@ -71,12 +78,12 @@ func (a *agent) mendTable() {
 		if _, err := volume.KeepTable(a.config.Data); err != nil {
 			a.log.Warn("no copy of the node table could be made", "error", err)
 		}
-		step("copy of the node table")
+		step(stepTableKept)
 		a.restored = volume.IsRestored(a.config.Data)
 		return
 	}
 	keptAs, err := volume.RestoreTable(a.config.Data)
-	step("node table restored")
+	step(stepTableRestored)
 	if err != nil {
 		a.damage.Table = fmt.Sprintf("%s, and %s", damage, err)
 		return
@@ -129,7 +136,7 @@ func (a *agent) setAside(all bool) error {
 	if err != nil {
 		return err
 	}
-	step("files set aside")
+	step(stepSetAside)
 	why := a.damage.Data
 	if all {
 		why = a.damage.Table

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"valkey.io/valkey-operator/internal/agent"
 	"valkey.io/valkey-operator/internal/agent/protocol"
 	"valkey.io/valkey-operator/internal/agent/volume"
 )
@@ -52,6 +53,69 @@ func TestADamagedTableIsRestored(t *testing.T) {
 	})
 }
 
+// An agent that ends after any step of a start leaves files from which the next one
+// goes on: the member is back with its id, and no key is lost.
+func TestAnAgentMayEndAfterAnyStepOfAStart(t *testing.T) {
+	onServers(t, func(t *testing.T, program string) {
+		for step, damage := range map[string]func(*testing.T, *member){
+			agent.StepTableKept: func(t *testing.T, m *member) { must(t, os.Remove(m.data(".valkey-operator/nodes.conf"))) },
+			agent.StepTableRestored: func(t *testing.T, m *member) {
+				must(t, os.WriteFile(m.data(volume.TableFile), []byte("\n"), 0o600))
+			},
+			agent.StepSetAside: func(t *testing.T, m *member) { m.damageLog(t) },
+		} {
+			f := newFleet(t, program, 2, 1, 1)
+			f.form(t)
+			f.node(0, 0).write(t, "key:", written)
+			f.keysReach(t, written)
+			m := f.node(0, 1)
+			id := m.facts().NodeID
+			until(t, "the agent has a copy of the table as it is", func() bool {
+				return read(t, m.data(".valkey-operator/nodes.conf")) == read(t, m.data(volume.TableFile))
+			})
+			m.kill()
+			damage(t, m)
+			m.endAt(t, step)
+			m.start(t)
+			f.allReady(t)
+			f.keysReach(t, written)
+			if now := m.facts().NodeID; now != id {
+				t.Errorf("ended where %s: the id is %s, want %s", step, now, id)
+			}
+		}
+	})
+}
+
+// endAt starts a member whose agent ends at a step.
+func (m *member) endAt(t *testing.T, step string) {
+	t.Helper()
+	m.environment = []string{endAtStep + "=" + step}
+	m.start(t)
+	m.environment = nil
+	if step == agent.StepSetAside {
+		m.letStartEmpty(t, protocol.DecisionDataDamaged)
+	}
+	until(t, "the agent ends where "+step, func() bool {
+		select {
+		case <-m.ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// damageLog zeroes a part of a log's middle.
+func (m *member) damageLog(t *testing.T) {
+	t.Helper()
+	log := m.largestIncrement(t)
+	text := []byte(read(t, log))
+	for i := range min(1024, len(text)/2) {
+		text[len(text)/2+i-len(text)/4] = 0
+	}
+	must(t, os.WriteFile(log, text, 0o600))
+}
+
 func operatorWith(password string) protocol.Operator {
 	return protocol.Operator{Client: http.DefaultClient, Password: password}
 }
@@ -79,12 +143,7 @@ func TestADamagedLogIsSetAside(t *testing.T) {
 			if m == primary {
 				until(t, "the replica was promoted", func() bool { return replica.facts().Role == protocol.RolePrimary })
 			}
-			log := m.largestIncrement(t)
-			text := []byte(read(t, log))
-			for i := range min(1024, len(text)/2) {
-				text[len(text)/2+i-len(text)/4] = 0
-			}
-			must(t, os.WriteFile(log, text, 0o600))
+			m.damageLog(t)
 			m.start(t)
 			m.letStartEmpty(t, protocol.DecisionDataDamaged)
 			f.allReady(t)

@@ -26,6 +26,7 @@ func TestAStopThatIsCutShortLosesNothing(t *testing.T) {
 		for range killedStops {
 			primary := f.primary(t, 0)
 			must(t, primary.command.Process.Signal(syscall.SIGTERM))
+			// Any moment of the stop, and of the outage after it, is what is tried.
 			time.Sleep(time.Duration(rand.Int64N(int64(600 * time.Millisecond))))
 			primary.kill()
 			time.Sleep(time.Duration(rand.Int64N(int64(3 * time.Second))))

@@ -150,7 +150,7 @@ func (f *fleet) stopTogether(t *testing.T, chance *rand.Rand) {
 	for i, m := range f.members {
 		delay := time.Duration(chance.Int64N(int64(time.Second)))
 		stopping.Go(func() {
-			time.Sleep(delay)
+			time.Sleep(delay) // who goes first is what is tried
 			codes[i] = m.stop(t)
 		})
 	}
@@ -166,7 +166,7 @@ func (f *fleet) stopTogether(t *testing.T, chance *rand.Rand) {
 func (f *fleet) startScattered(t *testing.T, chance *rand.Rand) {
 	t.Helper()
 	for _, i := range chance.Perm(len(f.members)) {
-		time.Sleep(time.Duration(chance.Int64N(int64(2 * time.Second))))
+		time.Sleep(time.Duration(chance.Int64N(int64(2 * time.Second)))) // who comes first is, too
 		f.members[i].start(t)
 	}
 }

@@ -61,7 +61,7 @@ func (f *fleet) keepLedger(t *testing.T, l *ledger) *ledger {
 		writing.Go(func() {
 			for number := 1; !stopping.Load(); number++ {
 				l.write(fmt.Sprintf("ledger:%d:%d", writer, number%97), number)
-				time.Sleep(writePause)
+				time.Sleep(writePause) // the writers' rate
 			}
 		})
 	}

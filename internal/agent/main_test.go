@@ -21,6 +21,9 @@ import (
 // that stands in this variable: agents under test are processes of their own.
 const actAsAgent = "ACT_AS_AGENT"
 
+// endAtStep is a step of a start at which an agent ends, as if it were killed there.
+const endAtStep = "END_AT_STEP"
+
 // playServer says how the test's own program behaves as a server.
 const playServer = "PLAY_SERVER"
 
@@ -72,6 +75,7 @@ func beAgent(text string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
+	agent.EndAt(os.Getenv(endAtStep))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	code, err := agent.Run(ctx, config, os.Stdout, slog.New(slog.NewTextHandler(os.Stdout, nil)))

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,5 +60,23 @@ func TestProbesWaitWhileAMemberStarts(t *testing.T) {
 				<-done
 			})
 		})
+	}
+}
+
+// An older agent says of a newer operator's command that it does not know it.
+func TestUnknownPathsAreUnsupported(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(handler(newBoard(Config{}, slog.New(slog.DiscardHandler))))
+	defer server.Close()
+	for _, path := range []string{"/v2/start-empty", "/"} {
+		answer, err := http.Post(server.URL+path, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusNotFound || strings.TrimSpace(string(said)) != protocol.Unsupported {
+			t.Errorf("%s is answered %d %q: %v", path, answer.StatusCode, said, err)
+		}
 	}
 }
