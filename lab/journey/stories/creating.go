@@ -44,6 +44,7 @@ func creating() []Journey {
 		{
 			Name:  "mistake-put-right",
 			Story: "An image that does not exist, or a setting that the server refuses: the object says so, and putting it right is enough",
+			Tier:  Long,
 			Play:  mistakePutRight,
 		},
 		{

@@ -33,6 +33,7 @@ func filling() []Journey {
 			Name:  "full-disks-by-hand",
 			Story: "Every disk is full and a pod has to start on one: a larger size heals all of it, and nobody touches a pod",
 			Needs: Lab,
+			Tier:  Long,
 			Play:  func(s *stage.Stage) { fullDisksByHand(s, s.Images.Valkey) },
 		},
 		{

@@ -29,6 +29,7 @@ func operating() []Journey {
 		{
 			Name:  "users",
 			Story: "A user's password comes from a Secret; naming the default user closes it, without a restart",
+			Tier:  Long,
 			Play:  users,
 		},
 		{
